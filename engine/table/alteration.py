@@ -8,7 +8,7 @@ that do not need it leave a table without history as it is.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -304,7 +304,7 @@ def _check_added(change: ColumnChange, beside: Mapping[str, pa.DataType]) -> Non
         raise unsupported_change(
             name, "The table has no such struct.", "Name the column of a struct."
         )
-    if own in beside or own in META_COLUMNS:
+    if _is_taken(own, beside):
         raise unsupported_change(
             name, "The table has a column of this name.", "Choose another name."
         )
@@ -315,6 +315,11 @@ def _check_added(change: ColumnChange, beside: Mapping[str, pa.DataType]) -> Non
     table_type(change.type, name)
 
 
+def _is_taken(name: str, beside: Collection[str]) -> bool:
+    """Whether SQL would not tell a name from another one: the case of letters does not matter."""
+    return name.lower() in {one.lower() for one in (*beside, *META_COLUMNS)}
+
+
 def _check_name(
     change: ColumnChange, beside: Mapping[str, pa.DataType], config: TableConfig
 ) -> None:
@@ -323,7 +328,7 @@ def _check_name(
     if any(f"{one}.".startswith(f"{name}.") for one in _identifying(config)):
         why = "Keys, partitions or the order of rows are made of it."
         raise unsupported_change(name, why, "Write the rows into a new table.")
-    if other is not None and (other in beside or other in META_COLUMNS):
+    if other is not None and _is_taken(other, set(beside) - {change.path[-1]}):
         raise unsupported_change(name, f"The table has a column {other}.", "Choose another name.")
     if change.drops and len(beside) == 1:
         raise unsupported_change(

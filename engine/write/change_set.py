@@ -26,6 +26,8 @@ from lakewarden.engine.write.rows.places import Places, joined_places, places_of
 from lakewarden.engine.write.rows.prepare import fitted
 
 Mask = npt.NDArray[np.bool_]
+# More rows of repeated keys than that are refused without a look at their columns.
+_COMPARED_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +47,17 @@ class ChangeSet:
         """The same without some of the rows that change."""
         kept = pa.array(~left)
         return replace(self, old=self.old.filter(kept), new=self.new.filter(kept))
+
+    def told_once(self, state: Snapshot) -> "ChangeSet":
+        """The same; of new rows of one key that are equal in all columns, one comes."""
+        is_repeated = places_of(self.added, state).are_repeated(by_partition=True)
+        repeated = np.flatnonzero(is_repeated)
+        if not 0 < len(repeated) <= _COMPARED_MAX:
+            return self
+        texts = [repr(row) for row in self.added.take(repeated).to_pylist()]
+        firsts = {text: place for place, text in reversed(list(zip(repeated, texts, strict=True)))}
+        is_repeated[list(firsts.values())] = False
+        return replace(self, added=self.added.filter(pa.array(~is_repeated)))
 
     @property
     def effect(self) -> Effect:

@@ -4,7 +4,7 @@ The result of a write: what was committed, and what it took.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.metadata.entries.changes import Located
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.alteration import Alteration
+from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.transaction.commit import Receipt
@@ -140,6 +141,12 @@ class WriteRequest:
     alteration: Alteration | None = None
     # The batch that it is, if it is one of a stream.
     batch: StreamBatch | None = None
+
+    def without_duplicates(self, config: TableConfig) -> "WriteRequest":
+        """The same, adding no second row of a key: an insert is an upsert then."""
+        if self.operation is not Operation.INSERT or not config.key_fields:
+            return self
+        return replace(self, operation=Operation.UPSERT, finds_keys=True)
 
     @property
     def replaces(self) -> bool:

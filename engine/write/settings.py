@@ -92,6 +92,12 @@ COMBINE_INSERT = Setting(
 COMBINE_DELETE = Setting(
     "hoodie.combine.before.delete", True, flag, "Whether a key to delete counts once"
 )
+ALLOW_DUPLICATES = Setting(
+    "hoodie.merge.allow.duplicate.on.inserts",
+    True,
+    flag,
+    "Whether an insert adds rows whose keys the table has; otherwise it is an upsert",
+)
 NULL_FOR_MISSING = Setting(
     MISSING_COLUMNS_KEY,
     False,
@@ -154,6 +160,7 @@ WRITE_SETTINGS: tuple[Setting[object], ...] = (
     COMBINE_UPSERT,
     COMBINE_INSERT,
     COMBINE_DELETE,
+    ALLOW_DUPLICATES,
     NULL_FOR_MISSING,
     EVOLVE,
     CONFLICT_RETRIES,

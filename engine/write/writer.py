@@ -71,6 +71,7 @@ from lakewarden.engine.write.rows.combine import combined
 from lakewarden.engine.write.rows.evolve import columns_added, columns_widened, evolved
 from lakewarden.engine.write.rows.prepare import with_deletes
 from lakewarden.engine.write.settings import (
+    ALLOW_DUPLICATES,
     EVOLVE,
     NULL_FOR_MISSING,
     STREAM_DEPTH,
@@ -125,6 +126,8 @@ class TableWriter:
         with phases("prepare"):
             refuse_unheard(snapshot.metadata)
             turn = None if turn is None else turn.settled(snapshot)
+            if not self._context.settings[ALLOW_DUPLICATES]:
+                request = request.without_duplicates(snapshot.config)
             prepared = self._prepare(snapshot, request, turn)
             turn = prepared.turn
         earlier = None if turn is None else turn.earlier(snapshot, request.operation)

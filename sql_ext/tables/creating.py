@@ -5,20 +5,21 @@ Altering: ALTER TABLE and COMMENT ON as changes of a table's columns and propert
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.settings import refuse_unknown
+from lakewarden.engine.kernel.settings import Settings, refuse_unknown
+from lakewarden.engine.services.compaction.settings import INLINE as COMPACT_INLINE
 from lakewarden.engine.services.options import ALL_SETTINGS, understood
 from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.alteration import ColumnChange, of_mapping
-from lakewarden.engine.table.config import PROPERTIES_PATH
+from lakewarden.engine.table.config import PROPERTIES_PATH, TableType
 from lakewarden.engine.table.description import SHORT_NAMES, described, refuse_other
 from lakewarden.engine.table.keygen.partition_paths import TIMESTAMPS_AS_TEXT, TIMESTAMPS_KEY
 from lakewarden.engine.table.schema import META_COLUMNS
@@ -32,6 +33,9 @@ from lakewarden.table import Table
 
 # Keys of tables begin so; Spark keeps others in the catalog, as it does for any table.
 _PREFIXES = ("hoodie.", "lakewarden.")
+# Whether an entry of the catalog shows base files only.
+VIEW_KEY = "hoodie.query.as.ro.table"
+_WITHOUT_LOGS = ("", "cow", "copy_on_write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,11 @@ class Wanted:
     def location(self) -> Location:
         return location_of(self.path, self.properties)
 
+    @property
+    def is_view(self) -> bool:
+        """Whether it is one of the two views that Hudi has of a merge-on-read table."""
+        return VIEW_KEY in self.properties
+
     def schema(self) -> pa.Schema:
         """The columns; those of partitions last, as tables of Spark and Hudi have them."""
         columns = arrow_columns(StructType.fromJson(json.loads(self.columns)))
@@ -69,8 +78,13 @@ class Wanted:
 def create(wanted: Wanted, permissions: Permissions, *, must_be_new: bool) -> dict[str, object]:
     """Create a table if there is none; its columns and partitions as they are then."""
     location = wanted.location
-    if _is_there(location):
+    is_there = _is_there(location)
+    if wanted.is_view and (must_be_new or not is_there):
+        raise _no_view(location, "The statement makes a table, which has no rows yet.")
+    if is_there:
         table = Table(location.uri, location.options)
+        if wanted.is_view and table.config.table_type is not TableType.MERGE_ON_READ:
+            raise _no_view(location, "The table is copy-on-write: it has base files only.")
         if must_be_new and table.state().timeline.active.completed(COMPLETED_WRITES):
             raise _taken(location)
         _refuse_other(table, wanted)
@@ -98,6 +112,14 @@ def _created(wanted: Wanted, permissions: Permissions) -> Table:
     permissions.check_change("CREATE TABLE")
     given = understood(table_properties(wanted.properties), ALL_SETTINGS)
     said = described({"hoodie.table.name": wanted.name, **given})
+    if Settings.of(arguments=given)[COMPACT_INLINE] and said.type.lower() in _WITHOUT_LOGS:
+        raise InvalidRequest(
+            "unsupported_property",
+            what="Lakewarden cannot make a copy-on-write table with hoodie.compact.inline=true.",
+            why="Only merge-on-read tables have logs to compact.",
+            now="Leave the property out, or add type = 'mor'.",
+            property=COMPACT_INLINE.key,
+        )
     return Table.create(
         location.uri,
         schema,
@@ -163,6 +185,16 @@ def _is_there(location: Location) -> bool:
     return open_storage(location).read_if_present(PROPERTIES_PATH) is not None
 
 
+def _no_view(location: Location, why: str) -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_property",
+        what=f"{VIEW_KEY} names no view of {location.uri}.",
+        why=f"{why} A merge-on-read table that is there can be seen with its logs or without.",
+        now="Leave the property out, or give the location of such a table.",
+        property=VIEW_KEY,
+    )
+
+
 def _taken(location: Location) -> InvalidRequest:
     return InvalidRequest(
         "table_exists",
@@ -196,12 +228,29 @@ def alter(table: Table, changes: Changes) -> None:
     """Make the changes; properties that only the catalog keeps are none of the table's."""
     columns = [_column(one) for one in changes if one["kind"] not in ("set", "unset")]
     if columns:
-        table.write(altered_columns(columns))
+        table.write(altered_columns(list(_placed(columns, table))))
         return
     unset = [str(one["key"]) for one in changes if one["kind"] == "unset"]
     table.set_settings(
         table_properties(properties_in(changes)), tuple(table_properties(dict.fromkeys(unset, "")))
     )
+
+
+def _placed(changes: Iterable[ColumnChange], table: Table) -> Iterator[ColumnChange]:
+    """The changes; columns that come without a place stand before those of partitions, as in Hudi.
+
+    A table that has them elsewhere keeps them there.
+    """
+    own = [name for name in table.schema.names if name not in META_COLUMNS]
+    partitions = [field.name for field in table.config.partitions.fields]
+    last = own[-len(partitions) - 1] if len(partitions) < len(own) else ""
+    is_usual = bool(partitions) and own[-len(partitions) :] == partitions
+    for change in changes:
+        if change.adds and change.after is None and not change.parents and is_usual:
+            yield replace(change, after=last)
+            last = change.column
+        else:
+            yield change
 
 
 def properties_in(changes: Changes) -> dict[str, str]:

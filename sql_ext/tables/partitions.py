@@ -1,19 +1,23 @@
 """Partitions: statements name them by the values of their columns, the table by their paths."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from lakewarden.engine.file_groups.file_names import PARTITION_METADATA
 from lakewarden.engine.file_groups.listing import StorageListing
+from lakewarden.engine.index.locate import latest_file_slices
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.table.config import PartitionKind
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.config import PartitionKind, TableConfig
 from lakewarden.engine.table.keygen.partition_paths import partition_paths, timestamp_texts
 from lakewarden.engine.write.files.write_groups import ensure_partition
 from lakewarden.sql_ext.tables.reading import MICROS_PREFIX
 from lakewarden.table import Table
 
+V = TypeVar("V")
 Values = Mapping[str, str | None]
 # Of partitions that no write has made.
 NO_INSTANT = "00000000000000000"
@@ -23,13 +27,19 @@ def shown(table: Table, values: Values) -> list[str]:
     """The paths of the partitions that have these values, in order; no values mean all."""
     if not table.config.partitions.fields:
         return []
-    return _named(table, _there(table), _checked(table, values))
+    return _named(table.state(), _there(table), _checked(table.config, values))
+
+
+def having(state: Snapshot, values: Mapping[str, object]) -> tuple[str, ...]:
+    """The paths of the partitions with rows that have these values of some of the columns."""
+    there = sorted({slice_.partition for slice_ in latest_file_slices(state, None)})
+    return tuple(_named(state, there, _checked(state.config, values)))
 
 
 def add(table: Table, partitions: Sequence[Values], *, if_not_exists: bool) -> None:
     """Make folders that are partitions, as Hudi does: no commit, and no rows."""
     storage, there = table.state().storage, set(_there(table))
-    for path in sorted({_path(table, _checked(table, values)) for values in partitions}):
+    for path in sorted({_path(table, _checked(table.config, values)) for values in partitions}):
         if path not in there and storage.stat(f"{path}/{PARTITION_METADATA}") is None:
             ensure_partition(storage, path, NO_INSTANT)
         elif not if_not_exists:
@@ -74,7 +84,7 @@ def drop(table: Table, partitions: Sequence[Values], *, if_exists: bool) -> None
     paths: list[str] = []
     for values in partitions:
         assert values, "no values at all would mean every partition"
-        found = _named(table, there, _checked(table, values))
+        found = _named(table.state(), there, _checked(table.config, values))
         if not found and not if_exists:
             raise _unknown(values, there)
         paths += found
@@ -93,8 +103,8 @@ def _there(table: Table) -> list[str]:
     return sorted({slice_.partition for slice_ in table.file_slices()})
 
 
-def _named(table: Table, there: Sequence[str], values: Values) -> list[str]:
-    schema, scheme = table.schema, table.config.partitions
+def _named(state: Snapshot, there: Sequence[str], values: Mapping[str, object]) -> list[str]:
+    schema, scheme = state.schema().columns, state.config.partitions
     found = []
     for path in there:
         reported = scheme.values(path)
@@ -106,15 +116,20 @@ def _named(table: Table, there: Sequence[str], values: Values) -> list[str]:
     return found
 
 
-def _is_same(reported: str | None, wanted: str | None, type_: pa.DataType) -> bool:
+def _is_same(reported: str | None, wanted: object, type_: pa.DataType) -> bool:
     if reported is None or wanted is None or reported == wanted:
         return reported == wanted
-    if pa.types.is_timestamp(type_) and wanted.startswith(MICROS_PREFIX):
-        return unquote(reported) == unquote(timestamp_texts(_array(wanted, type_))[0])
+    if pa.types.is_timestamp(type_) and not _is_plain_text(wanted):
+        moment = _array(wanted, type_) if isinstance(wanted, str) else pa.array([wanted], type_)
+        return unquote(reported) == unquote(timestamp_texts(moment)[0])
     try:
         return bool(pa.scalar(reported).cast(type_) == pa.scalar(wanted).cast(type_))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
+
+
+def _is_plain_text(value: object) -> bool:
+    return isinstance(value, str) and not value.startswith(MICROS_PREFIX)
 
 
 def _array(text: str | None, type_: pa.DataType) -> pa.Array:
@@ -125,9 +140,9 @@ def _array(text: str | None, type_: pa.DataType) -> pa.Array:
     return pa.array([text], pa.string()).cast(type_)
 
 
-def _checked(table: Table, values: Values) -> Values:
+def _checked(config: TableConfig, values: Mapping[str, V]) -> dict[str, V]:
     """The values by the names of the table's columns; paths have to tell each from the others."""
-    fields = {field.name.lower(): field for field in table.config.partitions.fields}
+    fields = {field.name.lower(): field for field in config.partitions.fields}
     unknown = [name for name in values if name.lower() not in fields]
     if unknown:
         raise InvalidRequest(

@@ -2,18 +2,34 @@
 
 from collections.abc import Mapping
 
+import pyarrow as pa
+from pyarrow.types import is_temporal
+
 from lakewarden.engine.services.options import ALL_SETTINGS, check_values, understood
+from lakewarden.engine.table.config import PartitionKind, TableConfig
 from lakewarden.storage_options import is_for_storage
+
+# Settings without which rows are the same, in a table whose paths have the values of its columns,
+# and in one that has no times in its keys.
+_VALUES_OF_PATHS = "hoodie.datasource.read.extract.partition.values.from.path"
+_MOMENTS_AS_TEXT = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
 
 
 def session_settings(details: Mapping[str, object]) -> dict[str, str]:
-    """What the session sets for all of its tables; some of it may be for something else.
+    """What the session sets for all of its tables; some of it may be for something else."""
+    return _texts(details.get("settings"))
 
-    What would change rows or files is refused nevertheless.
-    """
-    settings = _texts(details.get("settings"))
-    check_values(settings)
-    return settings
+
+def refuse_others(session: Mapping[str, str], config: TableConfig, columns: pa.Schema) -> None:
+    """Refuse settings of the session that would change this table's rows or files."""
+    keys = (name.partition(".")[0] for name in config.key_fields)
+    has_moments = any(is_temporal(columns.field(name).type) for name in keys)
+    has_plain_paths = all(one.kind is PartitionKind.SIMPLE for one in config.partitions.fields)
+    same = {
+        _VALUES_OF_PATHS: has_plain_paths,
+        _MOMENTS_AS_TEXT: not has_moments,
+    }
+    check_values({key: value for key, value in session.items() if not same.get(key)})
 
 
 def said_options(

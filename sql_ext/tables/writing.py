@@ -11,7 +11,8 @@ The plan gives each row an operation, the values it shall have, and those it was
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +36,13 @@ from lakewarden.engine.table.keygen.partition_paths import partition_paths
 from lakewarden.engine.table.schema import RECORD_KEY
 from lakewarden.engine.write.change_set import ChangeSet, Changing
 from lakewarden.engine.write.distributed_rows import DistributedRows
-from lakewarden.engine.write.request import Derivation, Incoming, Replacement, WriteRequest
+from lakewarden.engine.write.request import (
+    ChosenPartitions,
+    Derivation,
+    Incoming,
+    Replacement,
+    WriteRequest,
+)
 from lakewarden.engine.write.row_changes import Merge
 from lakewarden.engine.write.rows.exact import as_in
 from lakewarden.engine.write.settings import (
@@ -47,9 +54,11 @@ from lakewarden.engine.write.settings import (
     OVERWRITE_MODE,
     OVERWRITE_OPERATION,
 )
+from lakewarden.sql_ext.tables.partitions import having
 from lakewarden.sql_ext.tables.reading import constant, location_of
 from lakewarden.sql_ext.tables.snapshots import SNAPSHOTS, HeldSnapshots
 from lakewarden.sql_ext.tables.statement_options import (
+    refuse_others,
     said_options,
     session_settings,
     write_options,
@@ -93,6 +102,11 @@ _INSERTS = {
 }
 
 
+OVERWRITES = frozenset(("insert_overwrite", "insert_overwrite_table"))
+# The column, the comparison, the type and the value of what a statement names a partition by.
+Conditions = Sequence[Sequence[object]]
+
+
 class PlannedRows(Protocol):
     """A statement in the JVM, which knows the plan of its rows."""
 
@@ -109,8 +123,9 @@ class Writing:
     rows: PlannedRows
     table: Table
     settings: Settings
-    # What the statement itself says.
+    # What the statement itself says, and what its session calls the operation.
     said: Mapping[str, str]
+    session_operation: str
     held: HeldSnapshots
 
     @property
@@ -133,11 +148,13 @@ class Writing:
         return self._incoming(frame.select(*chosen), state)
 
     def updated(self, state: Snapshot) -> Incoming:
-        rows = _rows(self.frame(state))
-        return self._changed(rows, state, refuses_lowered=True)
+        changes = change_set(_rows(self.frame(state)), state.schema().columns)
+        return self._changing(state, refuses_lowered=True).incoming(changes)
 
     def merged(self, state: Snapshot) -> Incoming:
-        return self._changed(_rows(self.frame(state)), state, refuses_lowered=False)
+        """The rows of a MERGE; a source that has a new row twice adds it once, as in Hudi."""
+        changes = change_set(_rows(self.frame(state)), state.schema().columns).told_once(state)
+        return self._changing(state, refuses_lowered=False).incoming(changes)
 
     def added(self, state: Snapshot) -> Incoming:
         """The rows of an INSERT that refuses keys which the table has."""
@@ -155,10 +172,6 @@ class Writing:
     def _incoming(self, frame: DataFrame, state: Snapshot) -> Incoming | DistributedRows:
         with _sparks_errors():
             return incoming_frame(frame, state.storage.location, self.settings, state.config)
-
-    def _changed(self, rows: pa.Table, state: Snapshot, *, refuses_lowered: bool) -> Incoming:
-        changing = self._changing(state, refuses_lowered=refuses_lowered)
-        return changing.incoming(change_set(rows, state.schema().columns))
 
     def _changing(self, state: Snapshot, *, refuses_lowered: bool) -> Changing:
         return Changing(
@@ -202,6 +215,7 @@ def write(
     given = write_options(said)
     location = location_of(path, options)
     table = Table(location.uri, location.options, session=session)
+    refuse_others(session, table.config, table.schema)
     with SNAPSHOTS.writing() as held:
         writing = Writing(
             spark=spark,
@@ -209,6 +223,7 @@ def write(
             table=table,
             settings=table.settings(given),
             said=said,
+            session_operation=session.get(OPERATION, "").lower(),
             held=held,
         )
         table.write(_request(kind, writing, details), given)
@@ -221,7 +236,7 @@ def _request(kind: str, writing: Writing, details: Mapping[str, object]) -> Writ
         case "fill":
             return _insert(writing, Operation.BULK_INSERT)
         case "overwrite":
-            return _overwrite(writing, details.get("partition"))
+            return _overwrite(writing, cast(Conditions, details.get("partition", ())))
         case "overwrite_partitions":
             return _replacing(writing, Replacement.TOUCHED_PARTITIONS)
         case "delete":
@@ -241,14 +256,30 @@ def _request(kind: str, writing: Writing, details: Mapping[str, object]) -> Writ
 def _appended(writing: Writing) -> WriteRequest:
     settings = writing.settings
     operation = _insert_operation(writing)
-    policy = "drop" if settings[DROP_DUPLICATES] else settings[DUPLICATES]
-    if settings[INSERT_MODE] == "strict":
-        policy = "fail"
     # Rows whose keys are generated have no others of their key.
     has_keys = bool(writing.table.config.key_fields)
+    policy = _policy(settings)
+    if settings[INSERT_MODE] == "strict":
+        policy = "fail"
+        if operation is Operation.BULK_INSERT and has_keys:
+            raise _not_strict()
     if policy == "none" or operation is Operation.UPSERT or not has_keys:
         return _insert(writing, operation)
     return _changing(writing, writing.missing if policy == "drop" else writing.added)
+
+
+def _policy(settings: Settings) -> str:
+    """What becomes of rows whose keys the table has."""
+    return "drop" if settings[DROP_DUPLICATES] else settings[DUPLICATES]
+
+
+def _not_strict() -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_insert",
+        what="A bulk insert cannot be strict.",
+        why="hoodie.sql.insert.mode=strict refuses known keys; a bulk insert looks for none.",
+        now="Set hoodie.sql.insert.mode=non-strict, or hoodie.sql.bulk.insert.enable=false.",
+    )
 
 
 def _insert(writing: Writing, operation: Operation) -> WriteRequest:
@@ -269,18 +300,26 @@ def _changing(writing: Writing, derivation: Derivation) -> WriteRequest:
     )
 
 
-def _overwrite(writing: Writing, partition: object) -> WriteRequest:
-    if partition is None:
-        said = (writing.settings[OVERWRITE_MODE], writing.settings[OVERWRITE_OPERATION])
-        of_rows = said[0] == "dynamic" or (said[0] == "" and said[1] == "insert_overwrite")
-        touched = of_rows and writing.table.config.is_partitioned
-        return _replacing(writing, Replacement.TOUCHED_PARTITIONS if touched else Replacement.TABLE)
-    path = _path(partition, writing.table)
-    return _replacing(writing, Replacement.NAMED_PARTITIONS, (path,))
+def _overwrite(writing: Writing, partition: Conditions) -> WriteRequest:
+    """What the rows take the place of: the session's operation says it, or else the mode."""
+    settings, table = writing.settings, writing.table
+    named = {str(name): constant(str(type_), value) for name, _, type_, value in partition}
+    is_one = len(named) == len(table.config.partitions.fields)
+    said = writing.session_operation
+    if said not in OVERWRITES:
+        mode = "insert_overwrite" if settings[OVERWRITE_MODE] == "dynamic" else ""
+        said = mode or ("" if settings[OVERWRITE_MODE] else settings[OVERWRITE_OPERATION])
+    if said == "insert_overwrite_table" or not table.config.is_partitioned:
+        return _replacing(writing, Replacement.TABLE)
+    if named and (is_one or not said):
+        # Partitions that appear meanwhile have rows of later commits.
+        chosen = (_path(named, table),) if is_one else partial(having, values=named)
+        return _replacing(writing, Replacement.NAMED_PARTITIONS, chosen)
+    return _replacing(writing, Replacement.TOUCHED_PARTITIONS if said else Replacement.TABLE)
 
 
 def _replacing(
-    writing: Writing, replacement: Replacement, partitions: tuple[str, ...] = ()
+    writing: Writing, replacement: Replacement, partitions: ChosenPartitions = ()
 ) -> WriteRequest:
     whole = replacement is Replacement.TABLE
     return WriteRequest(
@@ -293,28 +332,16 @@ def _replacing(
     )
 
 
-def _path(conditions: object, table: Table) -> str:
-    """The path of the partition that a statement names, spelled as its rows' will be."""
-    assert isinstance(conditions, list)
-    values = {str(name): constant(str(type_), value) for name, _, type_, value in conditions}
-    fields = [field.name for field in table.config.partitions.fields]
-    if sorted(values) != sorted(fields):
-        raise InvalidRequest(
-            "unsupported_overwrite",
-            what="The statement would replace rows of several partitions.",
-            why=f"The table's partition columns: {', '.join(fields) or 'none'}.",
-            now=(
-                "Name all partition columns, or set "
-                "spark.sql.sources.partitionOverwriteMode=dynamic."
-            ),
-        )
+def _path(values: Mapping[str, object], table: Table) -> str:
+    """The path of the partition with these values, spelled as its rows' will be."""
     columns = table.schema
+    fields = [field.name for field in table.config.partitions.fields]
     row = pa.table({name: pa.array([values[name]], columns.field(name).type) for name in fields})
     return str(partition_paths(row, table.config).to_pylist()[0])
 
 
 def _insert_operation(writing: Writing) -> Operation:
-    """As in Hudi: inserts, unless the table can tell by ordering columns which row is newer."""
+    """Inserts, unless the table can tell by ordering columns which row is newer."""
     settings, table = writing.settings, writing.table.config
     said = settings[INSERT_OPERATION] or _named_operation(writing)
     if not said and settings[BULK_INSERT]:
@@ -322,12 +349,16 @@ def _insert_operation(writing: Writing) -> Operation:
     if not said and settings[INSERT_MODE]:
         said = "upsert" if settings[INSERT_MODE] == "upsert" and table.key_fields else "insert"
     is_newer_known = bool(table.merge.ordering_fields and table.key_fields)
+    # Who says what becomes of known keys wants them to be looked for, not merged.
+    is_newer_known = is_newer_known and _policy(settings) == "none"
     return _INSERTS[said or ("upsert" if is_newer_known else "insert")]
 
 
 def _named_operation(writing: Writing) -> str:
-    """What a frame's writer calls its operation; INSERT has no other ones."""
+    """What a frame's writer or the session calls the operation; INSERT has no other ones."""
     name = writing.said.get(OPERATION, "").lower()
+    if not name and writing.session_operation in _INSERTS:
+        return writing.session_operation
     if name and name not in _INSERTS:
         raise InvalidRequest(
             "unsupported_insert",

@@ -316,6 +316,13 @@ def _rows(table: Table) -> list[Row]:
     return sorted(table.read_arrow(SCHEMA.names).to_pylist(), key=_order)
 
 
+def test_an_insert_that_allows_no_duplicates_is_an_upsert(made: Table) -> None:
+    options = {"hoodie.merge.allow.duplicate.on.inserts": "false"}
+    commit = made.insert([_row("a", 7, ts=2), _row("c", 8)], options=options)
+    assert (commit.operation, commit.rows_inserted, commit.rows_updated) == ("UPSERT", 1, 1)
+    assert _rows(made) == [_row("a", 7, ts=2), _row("b", 2), _row("c", 8)]
+
+
 def test_a_row_that_moves_leaves_the_row_of_its_key_elsewhere_alone(made: Table) -> None:
     assert made.update_where([("p", "=", "a")], {"p": "c"}).rows_updated == 1
     assert _rows(made) == [_row("b", 2), _row("c", 1)]

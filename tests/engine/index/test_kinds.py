@@ -15,7 +15,11 @@ def test_the_old_name_of_the_record_index_means_the_global_one() -> None:
     assert parse_kind("RECORD_INDEX") is IndexKind.GLOBAL_RECORD_INDEX
 
 
-@pytest.mark.parametrize("name", ["INMEMORY", "HBASE", "FLINK_STATE"])
+def test_the_index_of_tests_finds_what_simple_finds() -> None:
+    assert parse_kind("inmemory") is IndexKind.SIMPLE
+
+
+@pytest.mark.parametrize("name", ["HBASE", "FLINK_STATE"])
 def test_an_index_that_is_not_implemented_is_refused_by_name(name: str) -> None:
     with pytest.raises(InvalidRequest, match=name) as refused:
         parse_kind(name)

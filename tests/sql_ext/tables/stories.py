@@ -55,6 +55,70 @@ STORIES = {
         "SELECT name, _hoodie_record_key FROM {t} ORDER BY name",
         [("merged", "id:3,n:1"), ("updated", "id:1,n:1")],
     ),
+    "structs by place, and texts for what they say": (
+        """
+        CREATE TABLE {t} (id INT, s STRUCT<a: INT, b: STRUCT<x: STRING, y: INT>>,
+          l ARRAY<STRUCT<k: INT>>, price DECIMAL(6, 2), day DATE) {using} LOCATION '{at}'
+          TBLPROPERTIES (primaryKey = 'id', type = 'mor')
+        MERGE INTO {t} t USING (SELECT 1 AS id, struct(2 AS p, struct('v', 3) AS q) AS s,
+          array(struct(4)) AS l, '7.25' AS price, '2021-03-04' AS day) s ON t.id = s.id
+          WHEN NOT MATCHED THEN INSERT *
+        MERGE INTO {t} t USING (SELECT 1 AS id, named_struct('b', named_struct('y', 5, 'x', 'w'),
+          'a', 6) AS s) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET s = s.s
+        MERGE INTO {t} t USING (SELECT 2 AS id, 'r' AS x, 8 AS y UNION ALL SELECT 2, 'r', 8) s
+          ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, s) VALUES (s.id, struct(7, struct(x, y)))
+        UPDATE {t} SET price = '8.5' WHERE id = 1
+        """,
+        "SELECT s.a, s.b.x, s.b.y, l[0].k, price, CAST(day AS STRING) FROM {t} ORDER BY id",
+        [
+            (6, "w", 5, 4, Decimal("8.50"), "2021-03-04"),
+            (7, "r", 8, None, None, None),
+        ],
+    ),
+    "columns that come stand before those of partitions": (
+        """
+        CREATE TABLE {t} (id INT, name STRING, dt STRING) {using} PARTITIONED BY (dt)
+          LOCATION '{at}' TBLPROPERTIES (primaryKey = 'id')
+        ALTER TABLE {t} ADD COLUMNS (qty INT, price DOUBLE)
+        !ALTER TABLE {t} ADD COLUMNS (QTY INT)
+        !ALTER TABLE {t} RENAME COLUMN qty TO Name
+        INSERT INTO {t} VALUES (1, 'a', 10, 1.5, 'x')
+        CREATE TABLE {t}_copy {using} LOCATION '{at}_copy' TBLPROPERTIES (primaryKey = 'id')
+          AS SELECT * FROM {t}
+        """,
+        "SELECT id, name, qty, price, dt FROM {t}_copy",
+        [(1, "a", 10, 1.5, "x")],
+    ),
+    "partitions named by some of their columns are overwritten": (
+        """
+        CREATE TABLE {t} (id INT, y INT, m STRING) {using} PARTITIONED BY (y, m)
+          LOCATION '{at}' TBLPROPERTIES (primaryKey = 'id',
+            'hoodie.merge.allow.duplicate.on.inserts' = 'false')
+        INSERT INTO {t} VALUES (1, 2022, 'a'), (2, 2023, 'a'), (3, 2023, 'b')
+        INSERT INTO {t} VALUES (1, 2022, 'a')
+        INSERT OVERWRITE {t} PARTITION (y = 2023, m) VALUES (4, 'b'), (5, 'c')
+        """,
+        "SELECT id, y, m FROM {t} ORDER BY id",
+        [(1, 2022, "a"), (4, 2023, "b"), (5, 2023, "c")],
+    ),
+    "a view of base files only": (
+        """
+        CREATE TABLE {t} (id INT, qty INT) {using} LOCATION '{at}'
+          TBLPROPERTIES (primaryKey = 'id', type = 'mor', 'hoodie.index.type' = 'INMEMORY')
+        INSERT INTO {t} VALUES (1, 10)
+        UPDATE {t} SET qty = 11
+        CREATE TABLE {t}_ro {using} LOCATION '{at}'
+          TBLPROPERTIES ('hoodie.query.as.ro.table' = 'true')
+        CREATE TABLE {t}_rt {using} LOCATION '{at}'
+          TBLPROPERTIES ('hoodie.query.as.ro.table' = 'false')
+        !CREATE TABLE {t}_no {using} LOCATION '{at}_no'
+          TBLPROPERTIES ('hoodie.query.as.ro.table' = 'true') AS SELECT 1 AS id
+        !CREATE TABLE {t}_no (id INT) {using} LOCATION '{at}_no'
+          TBLPROPERTIES (primaryKey = 'id', 'hoodie.compact.inline' = 'true')
+        """,
+        "SELECT o.qty, t.qty FROM {t}_ro o JOIN {t}_rt t ON o.id = t.id",
+        [(10, 11)],
+    ),
     "texts with lengths": (
         """
         CREATE TABLE {t} (id INT, name VARCHAR(5), s STRUCT<c: CHAR(3)>) {using} LOCATION '{at}'

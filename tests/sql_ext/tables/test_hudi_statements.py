@@ -100,8 +100,29 @@ def test_insert_does_with_known_keys_as_the_settings_say(
     assert run(rows) == [(1, "z"), (2, "b")]
     run("SET hoodie.sql.insert.mode = non-strict")
     run(f"INSERT INTO {name} VALUES (2, 'c', 3, 'Rome')")
+    run("SET hoodie.sql.bulk.insert.enable = true")
+    run("SET hoodie.sql.insert.mode = strict")
+    assert "bulk insert" in str(refused(two))
+    run("RESET hoodie.sql.bulk.insert.enable")
     run("RESET hoodie.sql.insert.mode")
     assert run(rows) == [(1, "z"), (2, "b"), (2, "c")]
+
+
+def test_rows_of_the_old_policy_are_cast_as_spark_casts_them(run: Run, make: Make) -> None:
+    name = make(rows="")
+    run("SET spark.sql.storeAssignmentPolicy = legacy")
+    run(f"INSERT INTO {name} VALUES ('1', 'a', 2.7, 'Oslo')")
+    run(f"INSERT INTO {name} (city, id, qty) VALUES ('Rome', 2, 'no number')")
+    run(
+        f"INSERT INTO {name} PARTITION (city = 'Bonn') SELECT '3' AS qty, id + 1 AS id, 5 AS name"
+        f" FROM {name} WHERE id = 2"
+    )
+    run("RESET spark.sql.storeAssignmentPolicy")
+    assert run(f"SELECT id, name, qty, city FROM {name} ORDER BY id") == [
+        (1, "a", 2, "Oslo"),
+        (2, None, None, "Rome"),
+        (3, "5", 3, "Bonn"),
+    ]
 
 
 def test_insert_overwrite_goes_by_hudis_mode(run: Run, make: Make) -> None:
@@ -110,6 +131,13 @@ def test_insert_overwrite_goes_by_hudis_mode(run: Run, make: Make) -> None:
     run(f"INSERT OVERWRITE {name} VALUES (3, 'c', 3, 'Rome')")
     run("RESET hoodie.datasource.overwrite.mode")
     assert run(f"SELECT id FROM {name} ORDER BY id") == [(1,), (3,)]
+    run("SET hoodie.datasource.write.operation = insert_overwrite")
+    run(f"INSERT OVERWRITE {name} VALUES (5, 'e', 5, 'Rome')")
+    run("SET hoodie.datasource.write.operation = insert_overwrite_table")
+    assert run(f"SELECT id FROM {name} ORDER BY id") == [(1,), (5,)]
+    run(f"INSERT OVERWRITE {name} PARTITION (city = 'Rome') VALUES (6, 'f', 6)")
+    run("RESET hoodie.datasource.write.operation")
+    assert run(f"SELECT id FROM {name}") == [(6,)]
     run(f"INSERT OVERWRITE {name} VALUES (4, 'd', 4, 'Rome')")
     assert run(f"SELECT id FROM {name}") == [(4,)]
 

@@ -50,13 +50,14 @@ final class CreateStatements extends PlanRule {
       if (!create.resolved()) {
         return null;
       }
+      LogicalPlan query = InsertedQueries.withoutMetaColumns(create.query());
       return creation(
           create.name(),
           (TableSpec) create.tableSpec(),
-          create.query().schema(),
+          query.schema(),
           CollectionConverters.asJava(create.partitioning()),
           create.ignoreIfExists(),
-          create.query());
+          query);
     }
     LogicalPlan like = CreatedLike.of(session, node);
     if (like != null) {

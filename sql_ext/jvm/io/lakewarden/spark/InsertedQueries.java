@@ -28,14 +28,27 @@ final class InsertedQueries extends PlanRule {
 
   @Override
   protected LogicalPlan instead(LogicalPlan node) {
-    if (!(node instanceof InsertIntoStatement insert) || !insert.query().resolved()) {
-      return null;
-    }
-    LakeTable table = LakeRelations.targetOf(insert.table());
-    List<Attribute> output = CollectionConverters.asJava(insert.query().output());
+    LakeTable table =
+        node instanceof InsertIntoStatement insert ? LakeRelations.targetOf(insert.table()) : null;
     if (table == null) {
       return null;
     }
+    InsertIntoStatement insert = (InsertIntoStatement) node;
+    LogicalPlan rows = FittedValues.awaited(insert.query());
+    if (!rows.resolved()) {
+      return null;
+    }
+    LogicalPlan known =
+        rows == insert.query() ? insert : TableRelations.withPart(insert, insert.query(), rows);
+    LogicalPlan placed = placed((InsertIntoStatement) known, table);
+    InsertIntoStatement made = (InsertIntoStatement) (placed == null ? known : placed);
+    LogicalPlan cast = FittedValues.isLegacy() ? FittedValues.legacy(made, table) : made;
+    return cast == insert ? null : cast;
+  }
+
+  /** The statement with its values where they belong; null if they are there. */
+  private static LogicalPlan placed(InsertIntoStatement insert, LakeTable table) {
+    List<Attribute> output = CollectionConverters.asJava(insert.query().output());
     if (!Classes.PROCEDURE_COMMANDS && !insert.userSpecifiedCols().isEmpty()) {
       return completed(insert, table, output);
     }
@@ -51,6 +64,17 @@ final class InsertedQueries extends PlanRule {
     LogicalPlan query =
         new Project(CollectionConverters.asScala(columns).toSeq(), insert.query());
     return TableRelations.withPart(insert, insert.query(), query);
+  }
+
+  /** The rows of a query without Hudi's own columns, where all of these stand in front. */
+  static LogicalPlan withoutMetaColumns(LogicalPlan query) {
+    List<Attribute> output = CollectionConverters.asJava(query.output());
+    List<String> names = output.stream().limit(LakeTable.META_COLUMNS).map(Attribute::name).toList();
+    if (!names.equals(LakeTable.META_NAMES)) {
+      return query;
+    }
+    List<NamedExpression> own = new ArrayList<>(output.subList(names.size(), output.size()));
+    return new Project(CollectionConverters.asScala(own).toSeq(), query);
   }
 
   /**

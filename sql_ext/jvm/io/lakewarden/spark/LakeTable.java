@@ -41,7 +41,14 @@ public final class LakeTable
   /** In front of the names of columns that carry what identified a row before a change. */
   static final String ORIGINAL = "__original_";
 
-  static final int META_COLUMNS = 5;
+  static final List<String> META_NAMES =
+      List.of(
+          "_hoodie_commit_time",
+          "_hoodie_commit_seqno",
+          "_hoodie_record_key",
+          "_hoodie_partition_path",
+          "_hoodie_file_name");
+  static final int META_COLUMNS = META_NAMES.size();
 
   /** What a statement does with the table. */
   enum Role {

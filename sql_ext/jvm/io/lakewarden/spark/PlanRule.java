@@ -27,27 +27,27 @@ abstract class PlanRule extends Rule<LogicalPlan> {
     return replacing(this::instead);
   }
 
-  static AbstractPartialFunction<LogicalPlan, LogicalPlan> replacing(
-      UnaryOperator<LogicalPlan> instead) {
-    return new Replacing(instead);
+  /** The same for nodes of a plan, or for expressions. */
+  static <T> AbstractPartialFunction<T, T> replacing(UnaryOperator<T> instead) {
+    return new Replacing<>(instead);
   }
 
-  private static final class Replacing extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
-    private final UnaryOperator<LogicalPlan> instead;
+  private static final class Replacing<T> extends AbstractPartialFunction<T, T> {
+    private final UnaryOperator<T> instead;
 
-    Replacing(UnaryOperator<LogicalPlan> instead) {
+    Replacing(UnaryOperator<T> instead) {
       this.instead = instead;
     }
 
     @Override
-    public boolean isDefinedAt(LogicalPlan node) {
+    public boolean isDefinedAt(T node) {
       return true;
     }
 
     @Override
     @SuppressWarnings("unchecked")
-    public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-      LogicalPlan made = instead.apply(node);
+    public <A extends T, B> B applyOrElse(A node, Function1<A, B> otherwise) {
+      T made = instead.apply(node);
       return made == null ? otherwise.apply(node) : (B) made;
     }
   }

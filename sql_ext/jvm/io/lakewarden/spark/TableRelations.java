@@ -43,6 +43,9 @@ final class TableRelations extends PlanRule {
   /** Whether tables USING hudi are ours; by default where Hudi's own classes are not. */
   private static final String TAKES_HUDI = "lakewarden.sql.hudi.tables";
 
+  private static final String READ_OPTIMIZED = "hoodie.query.as.ro.table";
+  private static final String QUERY_TYPE = "hoodie.datasource.query.type";
+
   private static final String WRITES = "__required_write_privileges__";
   static final String SESSION_CATALOG = "spark_catalog";
 
@@ -137,10 +140,20 @@ final class TableRelations extends PlanRule {
     }
     Map<String, String> all = ofStorage(CollectionConverters.asJava(entry.storage().properties()));
     all.putAll(options);
+    if (role == Role.READ && isReadOptimized(entry)) {
+      all.putIfAbsent(QUERY_TYPE, "read_optimized");
+    }
     return new Found(
         LakeTable.open(pathOf(entry.storage().locationUri().get()), all, role),
         new Catalogs(session).owner(SESSION_CATALOG),
         Identifier.of(new String[] {identifier.database().get()}, identifier.table()));
+  }
+
+  /** Whether an entry shows base files only, as those that Hudi registers by the name `t_ro`. */
+  private static boolean isReadOptimized(CatalogTable entry) {
+    Map<String, String> said = new HashMap<>(CollectionConverters.asJava(entry.properties()));
+    said.putAll(CollectionConverters.asJava(entry.storage().properties()));
+    return "true".equalsIgnoreCase(said.get(READ_OPTIMIZED));
   }
 
   /** The name in the session catalog; null for what is a view of the session, or elsewhere. */

@@ -26,9 +26,10 @@ final class TableRules {
           TableRelations::new,
           InsertedQueries::new,
           StreamTargets::new,
+          FittedValues.Waiting::new,
           CreateStatements.Naming::new);
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVING =
-      List.of(TimeTravels::new, InsertedQueries::new);
+      List.of(TimeTravels::new, InsertedQueries::new, FittedValues::new);
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVED =
       List.of(
           FrameViews::new,

@@ -49,7 +49,8 @@ final class InsertedQueries extends PlanRule {
   /** The statement with its values where they belong; null if they are there. */
   private static LogicalPlan placed(InsertIntoStatement insert, LakeTable table) {
     List<Attribute> output = CollectionConverters.asJava(insert.query().output());
-    if (!Classes.PROCEDURE_COMMANDS && !insert.userSpecifiedCols().isEmpty()) {
+    boolean fillsIn = !Classes.PROCEDURE_COMMANDS || FittedValues.isLegacy();
+    if (fillsIn && !insert.userSpecifiedCols().isEmpty()) {
       return completed(insert, table, output);
     }
     List<Attribute> own =

@@ -112,7 +112,7 @@ def test_rows_of_the_old_policy_are_cast_as_spark_casts_them(run: Run, make: Mak
     name = make(rows="")
     run("SET spark.sql.storeAssignmentPolicy = legacy")
     run(f"INSERT INTO {name} VALUES ('1', 'a', 2.7, 'Oslo')")
-    run(f"INSERT INTO {name} VALUES (2, NULL, 'no number', 'Rome')")
+    run(f"INSERT INTO {name} (city, id, qty) VALUES ('Rome', 2, 'no number')")
     run(
         f"INSERT INTO {name} PARTITION (city = 'Bonn') SELECT '3' AS qty, id + 1 AS id, 5 AS name"
         f" FROM {name} WHERE id = 2"

@@ -201,7 +201,7 @@ def test_alter_table_changes_columns_and_properties(
     for statement in ALTERED.strip().splitlines():
         run(statement.format(t=name))
     described = {row.col_name: row for row in run(f"DESCRIBE {name}")}
-    assert list(described)[:6] == ["id", "early", "title", "extra", "city", "more"]
+    assert list(described)[:6] == ["id", "early", "title", "extra", "more", "city"]
     assert described["more"].comment == "other"
     table = lakewarden.Table(str(tmp_path / name))
     kept = table.properties["lakewarden.setting.hoodie.parquet.small.file.limit"]

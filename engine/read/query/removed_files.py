@@ -248,6 +248,13 @@ def archived_replaces(timeline: Timeline, since: str) -> Replaced:
     return Replaced(found)
 
 
+def being_removed(timeline: Timeline) -> frozenset[tuple[str, str]]:
+    """Partition and name of each file that a pending clean removes, or has removed already."""
+    pending = timeline.active.pending((Action.CLEAN,))
+    removed = (file for one in pending for file in _active_removal(timeline, one).files)
+    return frozenset((file.partition, file.file.name) for file in removed)
+
+
 def _active_removal(timeline: Timeline, instant: Instant) -> CleanRemoval:
     active = timeline.active
     if instant.is_completed:

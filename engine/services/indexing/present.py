@@ -28,6 +28,7 @@ from lakewarden.engine.metadata.entries.summaries import columns_with_nan, summa
 from lakewarden.engine.read.merge.base_file import BaseReader
 from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.read.query.plan_query import Query, read_spec
+from lakewarden.engine.read.query.removed_files import being_removed
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
@@ -139,13 +140,18 @@ class PresentTable:
         partitions: Sequence[str] | None = None,
         instant: str | None = None,
     ) -> tuple[NewFile, ...]:
-        """All files of completed instants, or of one, with what indexes say of them."""
+        """All files of completed instants, or of one, with what indexes say of them.
+
+        Those that a pending clean removes may be gone before they are read.
+        """
         is_completed = (self.completions or self.state.timeline).is_completed
+        going = being_removed(self.state.timeline)
         found = [
             (partition, file)
             for partition, files in self.state.source(use_metadata=True).files(partitions).items()
             for file in files
             if (instant is None or file.instant == instant) and is_completed(file.instant)
+            if (partition, file.name) not in going
         ]
         return tuple(self.executor.map(FileReader(self.state.storage, columns, indexes), found))
 

@@ -139,6 +139,11 @@ class _Refresh:
                 ledger = self.attempt.check_claim()
                 snapshot = reload_under_lock(self.context, ledger)
                 self._check(snapshot, load_metadata_table(self.context.storage, snapshot.config))
+            known = {one.key for one in self.snapshot.timeline.active.completed((Action.CLEAN,))}
+            for one in snapshot.timeline.active.instants:
+                if one.action is Action.CLEAN and one.key not in known:
+                    why = f"The clean {one.requested} removed files meanwhile."
+                    raise _overtaken(self.notes.partitions, why) from None
             raise
 
     def leave_nothing(self) -> None:

@@ -54,7 +54,7 @@ from lakewarden.engine.services.indexing.schedule_build import (
     supersede_in,
     wanted_of,
 )
-from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.timeline.heartbeats import delete_standard_heartbeat, write_first_heartbeat
@@ -127,8 +127,10 @@ class _Run:
         notes = self._with_groups()
         if not notes.has_base:
             self._give_sign(notes)
-            with self._blaming_what_is_gone(notes):
-                self._write_base(notes)
+            # A clean may remove files that were listed, and that no read needs any more.
+            retrying_view(
+                partial(load_for_writing, self.context), partial(self._write_base, notes=notes)
+            )
             notes = self._publish_base(notes)
         catch_up = CatchUp(self.context, self.attempt, notes)
         done, turns = None, 0
@@ -171,9 +173,9 @@ class _Run:
         write_notes(self.context.storage, fresh)
         return fresh
 
-    def _write_base(self, notes: BuildNotes) -> None:
-        snapshot = load_for_writing(self.context)
-        BaseWriter(self.context, self.attempt, snapshot, notes, self.workers).write()
+    def _write_base(self, snapshot: Snapshot, notes: BuildNotes) -> None:
+        with self._blaming_what_is_gone(notes):
+            BaseWriter(self.context, self.attempt, snapshot, notes, self.workers).write()
         groups = finished_groups(self.context.storage, notes.instant)
         bad = next(damaged(self.context.storage, groups), None)
         if bad is not None:

@@ -11,6 +11,9 @@ import pytest
 
 from lakewarden import Conflict, InvalidRequest, Table, Unsettled
 from lakewarden.engine.services.indexing.drop import drop_metadata
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.transaction.rollback_request import rollback
 from tests.crash.dying_operations import ports, remembered
 from tests.engine.services.service_table import (
@@ -26,7 +29,8 @@ from tests.engine.transaction.hooked import Hook
 from tests.writing.shapes import Shape
 
 # Every so many calls are tried; neighbours look at the same. Builds make hundreds of calls.
-STEP, STEP_OF_BUILDS = 2, 7
+STEP, STEP_OF_BUILDS = 2, 11
+NOT_WAITING = {"hoodie.write.lock.wait_time_ms": "0"}
 CALLS: dict[str, Callable[[Table], object]] = {
     "clean": lambda table: table.clean(commits_retained=1),
     "clean, dry run": lambda table: table.clean(commits_retained=1, dry_run=True),
@@ -64,6 +68,20 @@ def test_a_call_never_takes_a_rollback_for_damage(name: str, shape: Shape) -> No
 
 def test_a_refreshed_index_is_never_damaged_by_a_rollback() -> None:
     play_beside(indexed_world, INDEX_CALLS["refresh"], roll_back_newest, STEP_OF_BUILDS)
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["whole", "half done"])
+@pytest.mark.parametrize("index", ["by_low", "column_stats"])
+def test_files_that_a_clean_removes_are_no_damage_to_a_build(index: str, *, dies: bool) -> None:
+    def build(table: Table) -> object:
+        if index == "column_stats":
+            return table.refresh_index(index)
+        return table.create_index(index, ["name"], "bloom_filters", {"expr": "lower"})
+
+    def world() -> ServiceWorld:
+        return new_service_world(COW, inserted(4), updated(4), updated(4, 3), updated(4, 4))
+
+    play_beside(world, build, clean_and_die if dies else clean_up, STEP_OF_BUILDS)
 
 
 @pytest.mark.parametrize("name", INDEX_CALLS)
@@ -106,6 +124,24 @@ def drop_metadata_table(world: ServiceWorld) -> None:
     """Drop it, unless the lock is held or something is under way."""
     with suppress(Conflict, InvalidRequest):
         drop_metadata(world.context(52, hoodie__write__lock__wait_time_ms=0))
+
+
+def clean_up(world: ServiceWorld, storage: Storage | None = None) -> None:
+    """Remove all that only the past needs, unless the lock is held."""
+    table = Table.on(storage or world.storage, ports(world.clock, 53))
+    with suppress(Conflict, InvalidRequest, Crashed):
+        table.clean(options=NOT_WAITING, commits_retained=1)
+
+
+def clean_and_die(world: ServiceWorld) -> None:
+    """The same by a process that dies before it says what it has removed."""
+    rehearsal = world.twin()
+    calls = FaultyStorage(rehearsal.storage, FaultPlan(), rehearsal.clock)
+    clean_up(rehearsal, calls)
+    deletes = [one for one in calls.calls if one.operation == "delete" and "parquet" in one.path]
+    for last in deletes[-1:]:
+        fault = Fault(last.number, FaultKind.FAIL_AFTER, is_fatal=True)
+        clean_up(world, FaultyStorage(world.storage, FaultPlan((fault,)), world.clock))
 
 
 def roll_back_newest(world: ServiceWorld) -> None:

@@ -71,7 +71,16 @@ def _ports(clock: ManualClock, seed: int) -> Ports:
 @cache
 def _made(type_: str, index: str, kinds: tuple[str, ...]) -> CrashedTable:
     clock = ManualClock()
-    storage = fresh_memory_storage(clock=clock)
+    table = _begun(clock, type_, index)
+    give(table, kinds)
+    assert differences(table) == []
+    table.upsert(SECOND)
+    assert differences(table) == []
+    return CrashedTable(clock, table._storage)
+
+
+def _begun(clock: ManualClock, type_: str, index: str, **properties: str) -> Table:
+    """A table with the first rows."""
     table = Table.create(
         "all-kinds",
         SCHEMA,
@@ -80,7 +89,7 @@ def _made(type_: str, index: str, kinds: tuple[str, ...]) -> CrashedTable:
         ordering=["ts"],
         type=type_,
         index=index,
-        storage=storage,
+        storage=fresh_memory_storage(clock=clock),
         ports=_ports(clock, 1),
         properties={
             "lakewarden.index.expression.timezone": "UTC",
@@ -89,14 +98,11 @@ def _made(type_: str, index: str, kinds: tuple[str, ...]) -> CrashedTable:
             "hoodie.metadata.global.record.level.index.max.filegroup.count": "2",
             "hoodie.log.compaction.blocks.threshold": "2",
             "hoodie.parquet.small.file.limit": "0",
+            **properties,
         },
     )
     table.upsert(FIRST)
-    give(table, kinds)
-    assert differences(table) == []
-    table.upsert(SECOND)
-    assert differences(table) == []
-    return CrashedTable(clock, storage)
+    return table
 
 
 def then(*actions: Action) -> Action:
@@ -295,29 +301,15 @@ def bucketed(mode: str) -> Table:
 @cache
 def _bucketed(mode: str) -> CrashedTable:
     clock = ManualClock()
-    storage = fresh_memory_storage(clock=clock)
-    table = Table.create(
-        "buckets",
-        SCHEMA,
-        key=["id"],
-        partition=["p"],
-        ordering=["ts"],
-        type="mor",
-        index="BUCKET",
-        storage=storage,
-        ports=_ports(clock, 1),
-        properties={
-            "hoodie.bucket.index.num.buckets": "2",
-            "hoodie.clean.failed.writes.policy": "LAZY",
-            "hoodie.log.compaction.blocks.threshold": "2",
-            "hoodie.write.concurrency.mode": mode,
-            "lakewarden.index.expression.timezone": "UTC",
-        },
-    )
-    table.upsert(FIRST)
+    of_buckets = {
+        "hoodie.bucket.index.num.buckets": "2",
+        "hoodie.clean.failed.writes.policy": "LAZY",
+        "hoodie.write.concurrency.mode": mode,
+    }
+    table = _begun(clock, "mor", "BUCKET", **of_buckets)
     for name, column, type_, options in BUILT:
         table.create_index(name, [column] if column else [], type_, options)
-    return CrashedTable(clock, storage)
+    return CrashedTable(clock, table._storage)
 
 
 OF_BUCKETS = (

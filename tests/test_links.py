@@ -44,6 +44,15 @@ def test_golden_tables_that_the_format_names_are_there(
     assert named <= {path.stem for path in (CHECKOUT / "tests/golden").rglob("*.zip")}
 
 
+def test_tests_that_a_spark_is_not_run_with_are_there() -> None:
+    lists = (CHECKOUT / "tests/compat").glob("spark-*.txt")
+    lines = [line for one in lists for line in one.read_text().splitlines() if line[:1] != "#"]
+    assert lines
+    for line in lines:
+        path, _, name = line.partition("::")
+        assert f"def {name.partition('[')[0]}" in (CHECKOUT / path).read_text(), line
+
+
 @pytest.mark.parametrize(
     "link", ["other.md", "../engine/nowhere.py", "#nowhere", "page.md#nowhere", "sub/page.md"]
 )

@@ -11,6 +11,7 @@ from pyspark.sql import Row, SparkSession
 
 from lakewarden import Table
 from tests.engine.storage.conftest import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
+from tests.sampling import sample
 from tests.sql_ext.conftest import Run
 
 __all__ = ["s3_server"]
@@ -46,7 +47,7 @@ def in_environment(server: S3Server) -> dict[str, str]:
     return dict(zip(names, (key, secret, address), strict=True))
 
 
-@pytest.fixture(params=["options", "SET", "SET fs.s3a", "environment"])
+@pytest.fixture(params=sample(("options", "SET", "SET fs.s3a", "environment"), 2))
 def way(
     request: pytest.FixtureRequest,
     sql_session: SparkSession,

@@ -258,7 +258,7 @@ def test_who_dies_while_the_version_changes_leaves_one_of_both_and_may_call_agai
     rehearsal = FaultyStorage(rehearsed)
     there_and_back(Table.on(rehearsal))
     plans = list(crash_plans(rehearsal.calls))
-    for plan in plans[:: len(plans) // 6]:
+    for plan in plans[:: len(plans) // 4]:
         storage = fresh_memory_storage()
         served(made(storage))
         before, history = numbers(Table.on(storage)), told(Table.on(storage))

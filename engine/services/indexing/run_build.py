@@ -176,10 +176,10 @@ class _Run:
     def _write_base(self, snapshot: Snapshot, notes: BuildNotes) -> None:
         with self._blaming_what_is_gone(notes):
             BaseWriter(self.context, self.attempt, snapshot, notes, self.workers).write()
-        groups = finished_groups(self.context.storage, notes.instant)
-        bad = next(damaged(self.context.storage, groups), None)
-        if bad is not None:
-            raise damaged_file(notes, bad)
+            groups = finished_groups(self.context.storage, notes.instant)
+            bad = next(damaged(self.context.storage, groups), None)
+            if bad is not None:
+                raise damaged_file(notes, bad)
 
     @contextmanager
     def _blaming_what_is_gone(self, notes: BuildNotes) -> Iterator[None]:

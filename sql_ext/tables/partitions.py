@@ -33,7 +33,11 @@ def shown(table: Table, values: Values) -> list[str]:
 def having(state: Snapshot, values: Mapping[str, object]) -> tuple[str, ...]:
     """The paths of the partitions with rows that have these values of some of the columns."""
     there = sorted({slice_.partition for slice_ in latest_file_slices(state, None)})
-    return tuple(_named(state, there, _checked(state.config, values)))
+    checked = _checked(state.config, values)
+    for path in there:
+        for name in set(checked) - set(state.config.partitions.values(path)):
+            raise _untold(name, f"The path {path} has more levels than columns")
+    return tuple(_named(state, there, checked))
 
 
 def add(table: Table, partitions: Sequence[Values], *, if_not_exists: bool) -> None:
@@ -155,14 +159,19 @@ def _checked(config: TableConfig, values: Mapping[str, V]) -> dict[str, V]:
     named = {fields[name.lower()].name: value for name, value in values.items()}
     untold = [name for name in named if fields[name.lower()].kind is not PartitionKind.SIMPLE]
     if untold:
-        raise InvalidRequest(
-            "untold_partition_value",
-            what=f"Values of {untold[0]} do not name partitions.",
-            why=f"Partition paths hold times that are computed from {untold[0]}, not its values.",
-            now="CALL drop_partition with paths from SHOW PARTITIONS.",
-            column=untold[0],
-        )
+        why = f"Partition paths hold times that are computed from {untold[0]}, not its values"
+        raise _untold(untold[0], why)
     return named
+
+
+def _untold(column: str, why: str) -> InvalidRequest:
+    return InvalidRequest(
+        "untold_partition_value",
+        what=f"Values of {column} do not name partitions.",
+        why=f"{why}.",
+        now="CALL drop_partition with paths from SHOW PARTITIONS.",
+        column=column,
+    )
 
 
 def _unknown(values: Values, there: Sequence[str]) -> InvalidRequest:

@@ -159,7 +159,15 @@ def _asked(state: Snapshot, options: Mapping[str, str]) -> dict[str, str]:
     moment = asked.get(AS_OF, "")
     if moment.startswith(MICROS_PREFIX):
         moment_ms = int(moment.removeprefix(MICROS_PREFIX)) // 1000
-        asked[AS_OF] = time_text(moment_ms, state.zone)
+        try:
+            asked[AS_OF] = time_text(moment_ms, state.zone)
+        except OverflowError:
+            raise InvalidRequest(
+                "bad_time",
+                what="The statement asks for a time after the year 9999.",
+                why="Spark takes a number for seconds since 1970; an instant is a text.",
+                now="Write the instant in quotes: TIMESTAMP AS OF '20261118101500123'.",
+            ) from None
     return asked
 
 

@@ -97,9 +97,11 @@ STORIES = {
         INSERT INTO {t} VALUES (1, 2022, 'a'), (2, 2023, 'a'), (3, 2023, 'b')
         INSERT INTO {t} VALUES (1, 2022, 'a')
         INSERT OVERWRITE {t} PARTITION (y = 2023, m) VALUES (4, 'b'), (5, 'c')
+        INSERT INTO {t} VALUES (6, 2021, 'a/b')
+        !INSERT OVERWRITE {t} PARTITION (y = 2021, m) VALUES (7, 'c')
         """,
         "SELECT id, y, m FROM {t} ORDER BY id",
-        [(1, 2022, "a"), (4, 2023, "b"), (5, 2023, "c")],
+        [(1, 2022, "a"), (4, 2023, "b"), (5, 2023, "c"), (6, 2021, "a/b")],
     ),
     "a view of base files only": (
         """

@@ -81,6 +81,8 @@ def test_a_query_sees_the_table_as_it_was(
     ) == [(1,)]
     assert "BAD_TIME" in str(refused(f"SELECT 1 FROM {name} VERSION AS OF 'then'"))
     assert "BAD_TIME" in str(refused(f"SELECT 1 FROM {name} TIMESTAMP AS OF NULL"))
+    number = str(refused(f"SELECT 1 FROM {name} TIMESTAMP AS OF {first.completed}"))
+    assert "BAD_TIME" in number
 
 
 def test_changes_are_a_table(run: Run, refused: Refused, make: Make, tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ def _slices(
 ) -> tuple[FileSlice, ...]:
     pending = visibility.pending_compactions.get(key)
     if len(files) == 1 and isinstance(only := files[0], BaseFile) and pending is None:
-        # What most groups of a large partition are, told at once.
+        # What most groups of a large partition are, found at once.
         slice_ = FileSlice(key.partition, key.file_id, only.instant, only)
         return (slice_,) if visibility.is_visible(only.instant) else ()
     bases = {

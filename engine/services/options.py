@@ -114,7 +114,7 @@ class ForeignSetting:
     values: tuple[str, ...] = ()
 
     def check(self, value: str) -> None:
-        """Refuse a value that would change rows or files if it were left out."""
+        """Refuse a value that would change rows or files if it were ignored."""
         plain = value.strip()
         if not self.is_limited or not plain or plain.lower() in self.values:
             return
@@ -252,7 +252,7 @@ def given_options(
 ) -> dict[str, object]:
     """What a caller sets by key or by keyword; what means nothing is refused by name.
 
-    Settings that only Hudi has are left out.
+    Settings that only Hudi has are omitted.
     Keywords are looked for among the operation's own settings first. `parameters` of the call are
     what a misspelt one may mean, too.
     """
@@ -280,15 +280,15 @@ def given_options(
 def in_our_words(asked: NewTable) -> NewTable:
     """A table that is asked for, with what its properties say of it by names of Hudi."""
     said = described(understood(asked.properties, ALL_SETTINGS))
-    for names, told, named in (
+    for names, given, named in (
         (KEY, said.key, asked.key),
         (PARTITION, said.partition, asked.partition),
         (ORDERING, said.ordering, asked.ordering),
     ):
-        if told and named and list(told) != list(named):
+        if given and named and list(given) != list(named):
             raise InvalidRequest(
                 "repeated_option",
-                what=f"{names[0]} is {','.join(told)}, and {','.join(named)} in the call.",
+                what=f"{names[0]} is {','.join(given)}, and {','.join(named)} in the call.",
                 why="A table has one of them.",
                 now="Leave one of them out.",
             )

@@ -185,7 +185,7 @@ def _remove(
 def _replaced_by(snapshot: Snapshot, instant: str) -> Mapping[str, Sequence[str]] | None:
     """The file groups that a write has put nothing in the place of, as it says itself.
 
-    None if somebody has rolled it back already.
+    None if another process has rolled it back already.
     """
     write = snapshot.completed_write(instant)
     if write is None:

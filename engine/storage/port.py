@@ -191,7 +191,7 @@ class Storage(Protocol):
         ...
 
     def create_dated(self, path: str, payload: bytes, modified_ms: int) -> Creation:
-        """The same, with that moment as the file's modification time; nobody ever sees a part.
+        """The same, with that moment as the file's modification time; no reader ever sees a part.
 
         A storage that gives files its own times refuses with `unsupported_file_times`.
         """

@@ -87,6 +87,7 @@ METADATA_FOLDER = ".hoodie/metadata"
 # Before the settings that a table keeps for its writers. Java compares options with properties of
 # the same name, and refuses to write where they differ; these are none of its business.
 SETTING_PREFIX = "lakewarden.setting."
+META_FIELDS_KEY = "hoodie.populate.meta.fields"
 READABLE_VERSIONS = (6, 8, 9)
 TIMESTAMP_GENERATORS = ("TIMESTAMP", "TIMESTAMP_AVRO")
 COMPLEX_GENERATORS = ("COMPLEX", "COMPLEX_AVRO")
@@ -225,7 +226,7 @@ def table_config(properties: Mapping[str, str]) -> TableConfig:
             url_encoded=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
         ),
         merge=merge_rules(properties, ordering),
-        has_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default=True),
+        has_meta_fields=_flag(properties, META_FIELDS_KEY, default=True),
         drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
         base_format=properties.get("hoodie.table.base.file.format", "PARQUET").upper(),
         metadata_partitions=_metadata_partitions(properties, "hoodie.table.metadata.partitions"),

@@ -19,14 +19,11 @@ from lakewarden.engine.table.change_logging import (
 )
 from lakewarden.engine.table.column_types import column_at
 from lakewarden.engine.table.config import (
+    META_FIELDS_KEY,
     TIMESTAMP_GENERATORS,
     TableConfig,
     TableType,
     table_config,
-)
-from lakewarden.engine.table.keygen.virtual_keys import (
-    META_FIELDS_KEY,
-    refuse_unsupported_virtual_keys,
 )
 from lakewarden.engine.table.merge_rules import MergeMode
 from lakewarden.engine.table.schema import META_COLUMNS
@@ -102,7 +99,6 @@ def new_table_config(asked: NewTable) -> TableConfig:
     properties = {key: value for key, value in {**_CONSTANT, **_chosen(asked)}.items() if value}
     # Parsing refuses what no reader of ours would understand, before anything is written.
     config = table_config(MappingProxyType(properties))
-    refuse_unsupported_virtual_keys(config)
     wanted = asked.properties.get(WRITE_VERSION_KEY, "").strip() or CREATED_VERSION
     return config if wanted == CREATED_VERSION else _of_version(config, wanted)
 

@@ -23,6 +23,7 @@ from lakewarden.engine.table.creation import (
     new_table_config,
     refuse_fixed,
 )
+from lakewarden.engine.table.keygen.virtual_keys import refuse_unsupported_virtual_keys
 from lakewarden.engine.table.properties_file import write_properties
 from lakewarden.engine.table.versions import refuse_read_only
 from lakewarden.engine.timeline.instants.instant import FOLDER_KEEPER, layout_of
@@ -52,6 +53,7 @@ def create_table(
     settings = _settings(asked, index, indexes)
     refuse_unknown(settings, known)
     config = new_table_config(asked)
+    refuse_unsupported_virtual_keys(config)
     kept = {f"{SETTING_PREFIX}{key}": value for key, value in settings.items()}
     properties = {**config.properties, **kept, **_identity(config, settings)}
     table_config(properties)

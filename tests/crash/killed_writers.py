@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from itertools import count
 from pathlib import Path
 from typing import Self, TextIO
@@ -33,6 +34,14 @@ BESIDE = {
     "hoodie.keep.min.commits": "4",
     "hoodie.keep.max.commits": "6",
 }
+
+
+def live_for(seconds: float, pid: int) -> None:
+    """Let a process live for a while, then kill it and see it gone."""
+    time.sleep(seconds)
+    os.kill(pid, signal.SIGKILL)
+    while Path(f"/proc/{pid}").exists():
+        time.sleep(0.001)
 
 
 def write_number(number: int) -> Write:

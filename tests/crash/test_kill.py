@@ -1,15 +1,13 @@
 """Killing: real processes on a real disk die at random moments, and no acknowledged row is lost."""
 
 import os
-import signal
-import time
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from lakewarden import Table
-from tests.crash.killed_writers import Hatchery, write_number
+from tests.crash.killed_writers import Hatchery, live_for, write_number
 from tests.writing.model import ModelRow, contents_of
 from tests.writing.shapes import Shape
 
@@ -26,14 +24,6 @@ def contents_after(shape: Shape, count: int) -> list[ModelRow]:
     for number in range(count):
         model.apply(write_number(number))
     return model.contents()
-
-
-def live_for(seconds: float, pid: int) -> None:
-    """Let a process live for a while, then kill it and see it gone."""
-    time.sleep(seconds)
-    os.kill(pid, signal.SIGKILL)
-    while Path(f"/proc/{pid}").exists():
-        time.sleep(0.001)
 
 
 @pytest.mark.timeout(1800)

@@ -10,8 +10,7 @@ from pathlib import Path
 from random import Random
 
 from lakewarden import Table
-from tests.crash.killed_writers import BATCH_ROWS, Hatchery, batch_number
-from tests.crash.test_kill import live_for
+from tests.crash.killed_writers import BATCH_ROWS, Hatchery, batch_number, live_for
 
 # Some batches, and the services after them.
 LIFE_SECONDS_MAX = 3.0

@@ -36,7 +36,7 @@ _YEAR_LAST = 9999
 # An open quote, and what has a meaning in Java's formats.
 _RESERVED = frozenset("'#{}[]")
 
-# What each function may be told.
+# The options of each function.
 _OPTIONS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys((IDENTITY, "lower", "upper", "length"), frozenset()),
     **dict.fromkeys(("year", "month", "day", "hour"), frozenset()),
@@ -61,7 +61,7 @@ Quarters = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class IndexExpression:
     """A function of one column; travels to other processes."""
 
     function: str
@@ -152,11 +152,11 @@ def unknown_options(function: str, options: Mapping[str, str]) -> tuple[str, ...
     return tuple(sorted(options.keys() - _OPTIONS.get(function, frozenset())))
 
 
-def _lower(expression: Expression, column: pa.Array) -> pa.Array:
+def _lower(expression: IndexExpression, column: pa.Array) -> pa.Array:
     return _cased(column, pc.ascii_lower, str.lower)
 
 
-def _upper(expression: Expression, column: pa.Array) -> pa.Array:
+def _upper(expression: IndexExpression, column: pa.Array) -> pa.Array:
     return _cased(column, pc.ascii_upper, str.upper)
 
 
@@ -175,20 +175,20 @@ def _of_distinct(column: pa.Array, work: Callable[[str], str]) -> pa.Array:
     return pa.array(texts, pa.string()).take(encoded.indices)
 
 
-def _trimmed(kernel: Callable[..., pa.Array]) -> Callable[[Expression, pa.Array], pa.Array]:
-    def work(expression: Expression, column: pa.Array) -> pa.Array:
+def _trimmed(kernel: Callable[..., pa.Array]) -> Callable[[IndexExpression, pa.Array], pa.Array]:
+    def work(expression: IndexExpression, column: pa.Array) -> pa.Array:
         return kernel(column.cast(pa.string()), characters=expression.text("trimString", " "))
 
     return work
 
 
-def _length(expression: Expression, column: pa.Array) -> pa.Array:
+def _length(expression: IndexExpression, column: pa.Array) -> pa.Array:
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     count = pc.utf8_length if is_text else pc.binary_length
     return count(column).cast(pa.int32())
 
 
-def _substring(expression: Expression, column: pa.Array) -> pa.Array:
+def _substring(expression: IndexExpression, column: pa.Array) -> pa.Array:
     """Places count from 1, or from the end; zero is the first place as well."""
     place, count = int(expression.text("pos")), int(expression.text("len"))
     column = column.cast(pa.string())
@@ -203,15 +203,17 @@ def _substring(expression: Expression, column: pa.Array) -> pa.Array:
     return _of_distinct(column, cut)
 
 
-def _part(kernel: Callable[[pa.Array], pa.Array]) -> Callable[[Expression, pa.Array], pa.Array]:
-    def work(expression: Expression, column: pa.Array) -> pa.Array:
+def _part(
+    kernel: Callable[[pa.Array], pa.Array],
+) -> Callable[[IndexExpression, pa.Array], pa.Array]:
+    def work(expression: IndexExpression, column: pa.Array) -> pa.Array:
         return kernel(_wall(expression, column)).cast(pa.int32())
 
     return work
 
 
-def _date_moved(sign: int) -> Callable[[Expression, pa.Array], pa.Array]:
-    def work(expression: Expression, column: pa.Array) -> pa.Array:
+def _date_moved(sign: int) -> Callable[[IndexExpression, pa.Array], pa.Array]:
+    def work(expression: IndexExpression, column: pa.Array) -> pa.Array:
         days = sign * int(expression.text("days"))
         return pc.add(_date(expression, column).cast(pa.int32()), pa.scalar(days, pa.int32())).cast(
             pa.date32()
@@ -220,33 +222,33 @@ def _date_moved(sign: int) -> Callable[[Expression, pa.Array], pa.Array]:
     return work
 
 
-def _date(expression: Expression, column: pa.Array) -> pa.Array:
+def _date(expression: IndexExpression, column: pa.Array) -> pa.Array:
     if pa.types.is_date32(column.type):
         return column
     seconds = _wall(expression, column).cast(pa.int64())
     return _floor_divided(seconds, _DAY_SECONDS).cast(pa.int32()).cast(pa.date32())
 
 
-def _from_unixtime(expression: Expression, column: pa.Array) -> pa.Array:
+def _from_unixtime(expression: IndexExpression, column: pa.Array) -> pa.Array:
     seconds = column.cast(pa.int64())
     moments = _in_zone(seconds, expression.zone)
     return _formatted(moments, expression.text("format", _DEFAULT_FORMAT))
 
 
-def _date_format(expression: Expression, column: pa.Array) -> pa.Array:
+def _date_format(expression: IndexExpression, column: pa.Array) -> pa.Array:
     return _formatted(_wall(expression, column), expression.text("format"))
 
 
-def _unix_timestamp(expression: Expression, column: pa.Array) -> pa.Array:
+def _unix_timestamp(expression: IndexExpression, column: pa.Array) -> pa.Array:
     """Seconds since the epoch; Spark drops the fraction, before the epoch as after it."""
     return pc.divide(column.cast(pa.int64()), _UNITS[column.type.unit])
 
 
-def _same(expression: Expression, column: pa.Array) -> pa.Array:
+def _same(expression: IndexExpression, column: pa.Array) -> pa.Array:
     return column
 
 
-def _wall(expression: Expression, column: pa.Array) -> pa.Array:
+def _wall(expression: IndexExpression, column: pa.Array) -> pa.Array:
     """Wall-clock times in whole seconds; dates are at midnight, times without zone as they are."""
     if pa.types.is_date32(column.type):
         return column.cast(pa.timestamp("s"))
@@ -370,7 +372,7 @@ _TAKES: Mapping[str, Callable[[pa.DataType], bool]] = {
     "unix_timestamp": _is_zoned,
     "from_unixtime": pa.types.is_integer,
 }
-_WORKS: Mapping[str, Callable[[Expression, pa.Array], pa.Array]] = {
+_WORKS: Mapping[str, Callable[[IndexExpression, pa.Array], pa.Array]] = {
     IDENTITY: _same,
     "lower": _lower,
     "upper": _upper,

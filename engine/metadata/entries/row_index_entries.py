@@ -198,7 +198,7 @@ def _as_statistics(file: NewFile, definition: IndexDefinition) -> NewFile:
 
 
 def secondary_entries(changes: Iterable[ValueChange], definition: IndexDefinition) -> Entries:
-    """The entries of a secondary index; a pair that is put is not gone, whoever says so."""
+    """The entries of a secondary index; a pair that is put is not gone."""
     own = [one for one in changes if one.partition == definition.partition]
     put = _together([one.values for one in own]), _together([one.keys for one in own])
     gone = _together([one.gone_values for one in own]), _together([one.gone_keys for one in own])

@@ -18,7 +18,11 @@ from lakewarden.engine.kernel.clock import LOCAL, Zone, named_zone
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.metadata.entries.changes import ColumnSummary, StoredFilter, ValueChange
-from lakewarden.engine.metadata.entries.expressions import IDENTITY, Expression, unknown_options
+from lakewarden.engine.metadata.entries.expressions import (
+    IDENTITY,
+    IndexExpression,
+    unknown_options,
+)
 from lakewarden.engine.metadata.entries.summaries import summaries_of_rows
 from lakewarden.engine.metadata.entries.value_types import value_type
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
@@ -36,7 +40,7 @@ EXPRESSION_ZONE = Setting(
     "The time zone in which expression indexes see times, as the session's is to Spark; without it "
     "that of the machine. Reads go by what is kept with the table",
 )
-# What every expression index is told besides its function's own options.
+# The options of every expression index besides those of its function.
 _FUNCTION_OPTION = "expr"
 _FILTER_OPTIONS = frozenset({"filtertype", "numentries", "fpp", "maxentries"})
 _FILTER = "bloom_filters"
@@ -58,7 +62,7 @@ class ExpressionIndex:
 
     partition: str
     column: str
-    expression: Expression
+    expression: IndexExpression
     is_filter: bool
     # Of filters: what the definition says of them.
     filter_options: Mapping[str, str] = field(default_factory=dict)
@@ -128,7 +132,7 @@ def _expression(definition: IndexDefinition, schema: pa.Schema, zone: Zone) -> E
         for name, text in definition.options.items()
         if name != _FUNCTION_OPTION and name not in filter_options
     }
-    expression = Expression(function.lower(), own, zone)
+    expression = IndexExpression(function.lower(), own, zone)
     refusal = expression.refusal(schema.field(column).type)
     if refusal is None and (unknown := unknown_options(expression.function, own)):
         refusal = f"{function} has no option {unknown[0]!r}."
@@ -139,7 +143,9 @@ def _expression(definition: IndexDefinition, schema: pa.Schema, zone: Zone) -> E
     return ExpressionIndex(definition.partition, column, expression, is_filter, filter_options)
 
 
-def _refused_result(expression: Expression, type_: pa.DataType, *, is_filter: bool) -> str | None:
+def _refused_result(
+    expression: IndexExpression, type_: pa.DataType, *, is_filter: bool
+) -> str | None:
     found = expression.of(pa.array([], type_)).type
     if is_filter and not (pa.types.is_string(found) or pa.types.is_integer(found)):
         return f"It is not certain which text of a {found} Java puts into a filter."
@@ -301,8 +307,8 @@ def value_changes(
 ) -> tuple[ValueChange, ...]:
     """What secondary indexes have to learn of rows, given as they were and as they are now.
 
-    The rows have the record key and the indexed columns. What is the same before and after is left
-    out.
+    The rows have the record key and the indexed columns. What is the same before and after is
+    omitted.
     """
     found = []
     for index in indexes:

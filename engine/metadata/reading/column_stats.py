@@ -150,7 +150,7 @@ def text_bounds(
 ) -> dict[str, dict[str, TextBounds | None]]:
     """The least and the greatest text of a column in files by partition; None where there is none.
 
-    Files of which they are not known, or cannot be compared, are left out. It is what ranges say of
+    Files of which they are not known, or cannot be compared, are omitted. It is what ranges say of
     a column of texts, for all files at once.
     """
     owners = {column_stats_prefix(column, partition): partition for partition in partitions}
@@ -245,7 +245,7 @@ def _bound(wrapped: object, ordinal: object, detail: object) -> pa.Scalar | None
 
 
 def _unwrapped(wrapped: object) -> object:
-    # Asked of each file of a partition, and a dictionary is told much sooner than any mapping.
+    # Asked of each file of a partition: to recognise a dictionary takes far less than any mapping.
     if not isinstance(wrapped, dict):
         return None
     chosen = next((branch for branch in wrapped.values() if isinstance(branch, dict)), None)

@@ -3,7 +3,7 @@
 What is kept is what immutable files say: the base file of each file group of the index as sorted
 hashes, and on top the log blocks of its slice. A snapshot says which base file and which blocks
 count, so that a lookup answers what the index of that snapshot answers, whichever process has
-written. Blocks that are new are added, those that are gone are left out.
+written. Blocks that are new are added, those that are gone are dropped.
 
 A compaction of the index changes no entry. Its base file is taken for what is kept where the plan
 of the completed compaction names the very slice that is kept, where all of that slice is there and

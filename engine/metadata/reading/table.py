@@ -264,8 +264,10 @@ class MetadataTable:
         if self.config.version < _VERSION_MIN:
             return None
         own = self.timeline
-        begun = [one.completed or "" for one in own.active.completed() if is_initial(one.requested)]
-        since = min(begun, default=None)
+        started = [
+            one.completed or "" for one in own.active.completed() if is_initial(one.requested)
+        ]
+        since = min(started, default=None)
         for write in self.data_timeline.active.completed():
             is_later = since is not None and (write.completed or "") > since
             is_active = since is None and own.is_active_since(write.requested)
@@ -335,7 +337,7 @@ def metadata_dropped() -> Conflict:
     return Conflict(
         "snapshot_outdated",
         what="The metadata table is gone.",
-        why="Another process deleted it after this call had begun.",
+        why="Another process deleted it after this call started.",
         now="Make the call again: it sees the table as it is now.",
     )
 

@@ -25,7 +25,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.entries.expressions import Expression
+from lakewarden.engine.metadata.entries.expressions import IndexExpression
 
 # Longer ones are not written by hand, and parsing takes time.
 TEXT_MAX = 20_000
@@ -287,7 +287,7 @@ def evaluated(
     call: FunctionCall, value: pc.Expression, type_: pa.DataType, node: exp.Expr
 ) -> pc.Expression:
     """The function of a value of some type; what is not exactly Spark's is refused."""
-    expression = Expression(call.function, dict(call.options))
+    expression = IndexExpression(call.function, dict(call.options))
     plain = _plain_type(type_)
     refusal = expression.refusal(plain)
     if refusal is not None or any(not text.lstrip("-").isdecimal() for text in _numbers(call)):
@@ -322,7 +322,7 @@ def _register(shape: _Shape, type_: pa.DataType) -> None:
     """Make a function known to Arrow, if it takes values of the type."""
     sample = dict.fromkeys(shape.options, "1") | {"format": "yyyy"}
     sample = {name: sample[name] for name in shape.options}
-    expression = Expression(shape.function, sample)
+    expression = IndexExpression(shape.function, sample)
     if expression.refusal(type_) is not None:
         return
 
@@ -334,7 +334,9 @@ def _register(shape: _Shape, type_: pa.DataType) -> None:
         if not len(value):
             return expression.of(value)
         texts = [_only(one) for one in options]
-        return Expression(shape.function, dict(zip(shape.options, texts, strict=True))).of(value)
+        return IndexExpression(shape.function, dict(zip(shape.options, texts, strict=True))).of(
+            value
+        )
 
     pc.register_scalar_function(
         work,

@@ -51,7 +51,7 @@ class RowWatch(Protocol):
 class Merger:
     """Merges base rows with what the logs say of their keys; remembers which keys it has met.
 
-    Several threads may merge different batches at the same time, if nobody watches.
+    Several threads may merge different batches at the same time, if no callback watches.
     """
 
     def __init__(self, folded: Folded, watch: RowWatch | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Expression pruning: file groups that an expression index excludes.
+"""IndexExpression pruning: file groups that an expression index excludes.
 
 An expression index has, of each file, the bounds of a function of a column, or a bloom filter of
 its values. It serves the same function of the same column with the same options, in the same time
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lakewarden.engine.kernel.clock import LOCAL, UTC, Zone, named_zone
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.entries.expressions import Expression
+from lakewarden.engine.metadata.entries.expressions import IndexExpression
 from lakewarden.engine.metadata.entries.row_indexes import EXPRESSION_ZONE
 from lakewarden.engine.metadata.reading.column_stats import ColumnRange, ColumnRanges, column_ranges
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
@@ -101,12 +101,12 @@ def _asked(read: ReadOf, definition: IndexDefinition) -> Needs:
     return tuple(found)
 
 
-def _expression(read: ReadOf, definition: IndexDefinition, zone: str) -> Expression | None:
+def _expression(read: ReadOf, definition: IndexDefinition, zone: str) -> IndexExpression | None:
     """The function, if it is certain what it makes of values of the column.
 
     Of moments only in UTC: the rules of other zones change, and Java may have had older ones.
     """
-    found = Expression(definition.function.lower(), _options_of(definition))
+    found = IndexExpression(definition.function.lower(), _options_of(definition))
     type_ = read.schema.field(definition.columns[0]).type
     if found.refusal(type_) or pa.types.is_floating(type_):
         return None
@@ -115,7 +115,10 @@ def _expression(read: ReadOf, definition: IndexDefinition, zone: str) -> Express
 
 
 def implied(
-    expression: Expression | None, plain: Sequence[Need], type_: pa.DataType, about: Sequence[Need]
+    expression: IndexExpression | None,
+    plain: Sequence[Need],
+    type_: pa.DataType,
+    about: Sequence[Need],
 ) -> list[tuple[Need, ...]]:
     """Alternatives of what results have to fulfil, from conditions on the values themselves.
 

@@ -78,7 +78,7 @@ _KEYS_SCHEMA = pa.schema([("key", pa.string())])
 _SLICES_AT_ONCE = 2
 
 
-class KeptKeys:
+class SpilledKeys:
     """The index keys of some file groups, each with where its rows live.
 
     When they get more than the limit, all held so far are put away in a file.
@@ -300,18 +300,18 @@ class BaseWriter:
         partition: str,
         shard: str,
         left: frozenset[int],
-        gather: Callable[[KeptKeys], None],
+        gather: Callable[[SpilledKeys], None],
         entries_of: Callable[[list[Located]], Entries | None],
     ) -> None:
         """One file group after the other; of those that are written nothing is held."""
         # On disk from the first byte on, without a name: it goes with the process.
         with SpooledTemporaryFile(max_size=1) as file:
-            kept = KeptKeys(self.context.settings[KEYS_HELD_BYTES], cast(IO[bytes], file))
+            kept = SpilledKeys(self.context.settings[KEYS_HELD_BYTES], cast(IO[bytes], file))
             gather(kept)
             for number in sorted(left):
                 self._finish(partition, file_id(shard, number), entries_of(kept.taken(number)))
 
-    def _gather(self, slices: Sequence[FileSlice], routed: _Routed, kept: KeptKeys) -> None:
+    def _gather(self, slices: Sequence[FileSlice], routed: _Routed, kept: SpilledKeys) -> None:
         """Keep the index keys of all slices, by the number of their file group."""
         if isinstance(self.workers, LocalExecutor):
             for part in self.workers.parts(routed.parts, slices):

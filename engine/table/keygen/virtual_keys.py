@@ -5,10 +5,8 @@ What Hudi itself cannot keep true of such tables is refused here by name.
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.table.change_logging import captures_changes
-from lakewarden.engine.table.config import COMPLEX_GENERATORS, TableConfig
+from lakewarden.engine.table.config import COMPLEX_GENERATORS, META_FIELDS_KEY, TableConfig
 from lakewarden.engine.table.keygen.key_scheme import PLAIN_GENERATORS, KeyScheme, names_only_field
-
-META_FIELDS_KEY = "hoodie.populate.meta.fields"
 
 
 def virtual_keys(config: TableConfig) -> KeyScheme | None:
@@ -32,7 +30,7 @@ def refuse_unsupported_virtual_keys(config: TableConfig) -> None:
         why = "Hudi writes them with simple, complex and non-partitioned keys only."
         raise _unsupported(f"key generator {config.key_generator}", why)
     if captures_changes(config.properties):
-        raise _unsupported("change data capture", "Changes are told by the commit times of rows.")
+        raise _unsupported("change data capture", "Commit times of rows say what has changed.")
 
 
 def refuse_key_index(config: TableConfig, partition: str) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 from lakewarden.engine.kernel.clock import UTC as UTC_ZONE
 from lakewarden.engine.kernel.clock import named_zone
-from lakewarden.engine.metadata.entries.expressions import Expression, unknown_options
+from lakewarden.engine.metadata.entries.expressions import IndexExpression, unknown_options
 
 TEXTS = ["", "Abc", "  two  ", "\u00fcBER", "STR \u00df", "\u0130", "x\U0001d11ey", None, "\t "]
 SECONDS = [0, 1, -1, 90_000, 1_711_846_800, 1_711_850_400, 253_402_300_799, None]
@@ -95,7 +95,7 @@ def test_an_expression_is_what_spark_makes_of_it(spark: SparkSession, zone: str)
         for type_, values in VALUES.items():
             cases = [(function, options) for function, options, of in CASES if of == type_]
             for case, answers in zip(cases, sparks_answers(spark, type_), strict=True):
-                expression = Expression(*case, rules)
+                expression = IndexExpression(*case, rules)
                 assert expression.refusal(TYPES[type_]) is None
                 ours = expression.of(pa.array(values, TYPES[type_])).to_pylist()
                 assert ours == answers, (case, type_)
@@ -118,7 +118,7 @@ def test_an_expression_is_what_spark_makes_of_it(spark: SparkSession, zone: str)
 def test_what_is_not_exact_has_a_reason(
     function: str, options: dict[str, str], type_: pa.DataType
 ) -> None:
-    assert Expression(function, options).refusal(type_)
+    assert IndexExpression(function, options).refusal(type_)
 
 
 def test_options_that_a_function_does_not_take_are_named() -> None:
@@ -141,7 +141,7 @@ MANY_ZONES = ("Europe/Oslo", "Asia/Gaza", "Australia/Lord_Howe", "Africa/Casabla
 @pytest.mark.parametrize("zone", MANY_ZONES)
 def test_wall_clocks_are_those_of_each_moment_alone(zone: str) -> None:
     rules = UTC_ZONE if zone == "UTC" else named_zone(zone)
-    found = Expression("from_unixtime", {}, rules).of(pa.array(SCATTERED)).to_pylist()
+    found = IndexExpression("from_unixtime", {}, rules).of(pa.array(SCATTERED)).to_pylist()
     for seconds, text in list(zip(SCATTERED.tolist(), found, strict=True))[:-2]:
         assert text == f"{rules.wall(seconds * 1000):%Y-%m-%d %H:%M:%S}"
 
@@ -178,7 +178,7 @@ def test_no_zone_changes_its_clock_twice_in_a_span_of_quarters() -> None:
 def test_the_extremes_have_the_least_and_the_largest_result(
     function: str, options: dict[str, str], zone: str
 ) -> None:
-    expression = Expression(function, options, UTC_ZONE if zone == "UTC" else named_zone(zone))
+    expression = IndexExpression(function, options, UTC_ZONE if zone == "UTC" else named_zone(zone))
     is_of_numbers = function == "from_unixtime"
     for count in (len(SCATTERED), len(SCATTERED) - 2, 2_000, 1):
         seconds = pa.array([None, *SCATTERED[:count].tolist()], pa.int64())
@@ -191,15 +191,15 @@ def test_the_extremes_have_the_least_and_the_largest_result(
 
 def test_few_moments_are_evaluated_where_their_order_stays() -> None:
     moments = pa.array(SCATTERED[:2_000] * 1_000_000, pa.timestamp("us", "UTC"))
-    assert len(Expression("to_date", {}).extremes(moments)) < 10
-    assert len(Expression("hour", {}).extremes(moments)) == len(moments)
+    assert len(IndexExpression("to_date", {}).extremes(moments)) < 10
+    assert len(IndexExpression("hour", {}).extremes(moments)) == len(moments)
 
 
 def test_the_least_wall_clock_need_not_be_the_first_moment() -> None:
     """Clocks in Oslo were set back by an hour at this moment."""
     changed = 1_698_541_200
     moments = pa.array([changed - 600, changed + 60, changed + 7_200])
-    expression = Expression("from_unixtime", {}, named_zone("Europe/Oslo"))
+    expression = IndexExpression("from_unixtime", {}, named_zone("Europe/Oslo"))
     every, some = expression.of(moments), expression.of(expression.extremes(moments))
     assert pc.min_max(some) == pc.min_max(every)
     assert pc.min_max(every)["min"].as_py() == every[1].as_py()

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.formats.bloom import BloomFilter, BloomOptions, build_bloom, parse_bloom
-from lakewarden.engine.metadata.entries.expressions import Expression
+from lakewarden.engine.metadata.entries.expressions import IndexExpression
 from lakewarden.engine.metadata.entries.row_indexes import ExpressionIndex, RowGatherer
 
-INDEX = ExpressionIndex("expr_index_by_low", "name", Expression("lower", {}), is_filter=True)
+INDEX = ExpressionIndex("expr_index_by_low", "name", IndexExpression("lower", {}), is_filter=True)
 SIZE = BloomOptions(entries=1000, entries_max=3000)
 EACH = 50_000
 

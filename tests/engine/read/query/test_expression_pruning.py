@@ -1,4 +1,4 @@
-"""Expression indexes serve filters in text and filters on their column, and lose no row."""
+"""IndexExpression indexes serve filters in text and filters on their column, and lose no row."""
 
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden import Table
-from lakewarden.engine.metadata.entries.expressions import Expression
+from lakewarden.engine.metadata.entries.expressions import IndexExpression
 from lakewarden.engine.read.merge.predicate import bind_filter
 from lakewarden.engine.read.query.expression_pruning import implied
 from lakewarden.engine.storage.memory import fresh_memory_storage
@@ -111,11 +111,11 @@ def test_an_index_that_says_nothing_is_named_with_the_reason(
 
 
 FUNCTIONS = [
-    Expression("from_unixtime", {"format": "yyyy-MM-dd"}),
-    Expression("from_unixtime", {"format": "yyyy"}),
-    Expression("from_unixtime", {"format": "yyyy-dd"}),
-    Expression("from_unixtime", {"format": "dd"}),
-    Expression("identity", {}),
+    IndexExpression("from_unixtime", {"format": "yyyy-MM-dd"}),
+    IndexExpression("from_unixtime", {"format": "yyyy"}),
+    IndexExpression("from_unixtime", {"format": "yyyy-dd"}),
+    IndexExpression("from_unixtime", {"format": "dd"}),
+    IndexExpression("identity", {}),
 ]
 # From about 290 years before the first to the year 12,600.
 seconds = st.integers(-71_000_000_000, 335_000_000_000)
@@ -129,7 +129,7 @@ seconds = st.integers(-71_000_000_000, 335_000_000_000)
     st.data(),
 )
 def test_bounds_of_results_exclude_no_file_with_a_row(
-    expression: Expression, values: list[int], operator: str, data: st.DataObject
+    expression: IndexExpression, values: list[int], operator: str, data: st.DataObject
 ) -> None:
     """A file's bounds may match wherever one of its rows does."""
     bound = data.draw(st.sampled_from(values) | seconds)

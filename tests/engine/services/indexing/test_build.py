@@ -17,7 +17,7 @@ from lakewarden.engine.metadata.reading.column_stats import partition_ranges
 from lakewarden.engine.metadata.reading.definitions import load_definitions
 from lakewarden.engine.read.merge.slice_reader import BATCH_ROWS
 from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.services.indexing.base_files import KEYS_HELD_BYTES, KeptKeys
+from lakewarden.engine.services.indexing.base_files import KEYS_HELD_BYTES, SpilledKeys
 from lakewarden.engine.services.indexing.present import PresentTable
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.table.properties_file import update_properties
@@ -255,7 +255,7 @@ def test_a_crash_at_any_call_leaves_a_true_table_and_building_goes_on(name: str)
 def test_keys_beyond_the_limit_wait_in_a_file() -> None:
     places = [FileGroupId("a", f"f{number}") for number in range(20)]
     with BytesIO() as file:
-        kept = KeptKeys(100, file)
+        kept = SpilledKeys(100, file)
         for home in places:
             key = f"a key of {home.file_id}"
             kept.add({0: _located(home, key, "\u00dc"), 1: _located(home, key)})

@@ -8,7 +8,9 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 
+import fastavro
 import pytest
 
 from lakewarden.engine.services.archive.run import (
@@ -39,7 +41,7 @@ FEW = {
     "hoodie__clean__commits__retained": "1",
 }
 BY_TWOS = {**FEW, "hoodie__timeline__compaction__batch__size": "2"}
-Union = dict[Instant, bytes]
+Union = dict[Instant, object]
 
 
 def timeline_of(storage: Storage) -> Timeline:
@@ -47,8 +49,12 @@ def timeline_of(storage: Storage) -> Timeline:
 
 
 def union(timeline: Timeline) -> Union:
-    """All instants, and what each says of itself."""
-    return {instant: _content(timeline, instant) for instant in timeline.instants()}
+    """All instants, and what each says of itself, however it is compressed."""
+    return {instant: _said(_content(timeline, instant)) for instant in timeline.instants()}
+
+
+def _said(content: bytes) -> object:
+    return list(fastavro.reader(BytesIO(content))) if content.startswith(b"Obj") else content
 
 
 def _content(timeline: Timeline, instant: Instant) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.engine.formats.properties import parse_properties
-from lakewarden.engine.kernel.clock import UTC
+from lakewarden.engine.kernel.clock import UTC, ManualClock
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.storage.local import LocalStorage
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
@@ -204,7 +204,8 @@ GROWING = [
 
 
 def test_a_look_with_an_earlier_one_shows_what_one_without_it_shows() -> None:
-    storage, earlier = fresh_memory_storage(), None
+    # What stays has the time that it had, however long the test takes.
+    storage, earlier = fresh_memory_storage(clock=ManualClock()), None
     for names in GROWING:
         storage.delete_folder(LAYOUT.folder)
         for name in names:

@@ -26,6 +26,7 @@ def test_a_remote_session_gives_the_rows_that_arrow_gives(
     assert printed(connect_reads.__file__, [address, *paths], tmp_path) == ""
 
 
+@pytest.mark.by_turns(0)
 def test_frames_of_a_remote_session_are_written(address: str, tmp_path: Path) -> None:
     expected = [(str(number), 5) for number in range(5)]
     said = printed(connect_writes.__file__, [address, str(tmp_path / "t")], tmp_path)

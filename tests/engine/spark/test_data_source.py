@@ -101,6 +101,7 @@ def test_overwriting_leaves_nothing_of_the_table_as_it_was(
     assert contents(Table(path).read_arrow()) == {("b", "y", 1)}
 
 
+@pytest.mark.by_turns(1)
 def test_options_of_the_first_write_say_what_the_table_is(
     session: SparkSession, tmp_path: Path
 ) -> None:

@@ -347,7 +347,18 @@ def load_table(storage: Storage, memory: Memory) -> Loaded:
 
 
 def _properties_and_active(storage: Storage, memory: Memory) -> tuple[TableConfig, ActiveTimeline]:
-    """Properties, and a timeline that is not older than these.
+    """Properties, and a timeline that is not older than these; it may move in between."""
+    try:
+        return _listed(storage, memory)
+    except Conflict as error:
+        if error.code not in OUTDATED:
+            raise
+        memory.config = memory.active = None
+        return _listed(storage, memory)
+
+
+def _listed(storage: Storage, memory: Memory) -> tuple[TableConfig, ActiveTimeline]:
+    """Properties and timeline as one look finds them.
 
     Where earlier ones are known, both are asked for side by side: properties that say the same
     after as before have said so when the timeline was listed.

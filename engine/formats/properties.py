@@ -12,6 +12,8 @@ from functools import lru_cache
 from lakewarden.engine.kernel.errors import CorruptTable, corrupt
 
 CHECKSUM_KEY = "hoodie.table.checksum"
+# Where a table, or its metadata table, has them.
+PROPERTIES_FILE = ".hoodie/hoodie.properties"
 
 _REMEMBERED_BYTES_MAX = 1 << 16
 _BLANKS = " \t\f"

@@ -5,6 +5,7 @@ moves. A crash at any moment leaves a table of one version or the other, and the
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, flag, whole_number
@@ -31,7 +32,7 @@ from lakewarden.engine.services.timeline_move import (
     remove_timeline,
     with_logs,
 )
-from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.storage.port import Storage, no_file_times
 from lakewarden.engine.table.config import METADATA_FOLDER, TableConfig
 from lakewarden.engine.table.creation import WRITE_VERSION_KEY
@@ -117,17 +118,22 @@ def _fold_logs(context: Context, snapshot: Snapshot) -> None:
 
     A table of version 6 loses its metadata table first, which could not learn of the new files.
     """
-    if not with_logs(snapshot):
+    if not _has_logs(context):
         return
     if snapshot.config.version == OLDEST:
         drop_metadata(context)
         context = replace(context, only_folds=True)
     for _ in range(_ROUNDS_MAX):
         run_pending(context, COMPACTION, RunLimits())
-        if not with_logs(load_for_writing(context)):
+        if not _has_logs(context):
             return
         if isinstance(schedule(context, COMPACTION, PlanRequest(cancellable=False)), Refusal):
             return
+
+
+def _has_logs(context: Context) -> bool:
+    found = retrying_view(partial(load_for_writing, context, publishes=False), with_logs)
+    return bool(found)
 
 
 def _change(
@@ -152,7 +158,7 @@ def _change(
     held.assert_held()
     update_properties(storage, changes)
     if layout.version != before.version:
-        remove_timeline(storage, snapshot.timeline.active)
+        remove_timeline(storage, before)
 
 
 def _refuse(context: Context, snapshot: Snapshot, version: int) -> None:

@@ -30,7 +30,7 @@ from lakewarden.engine.timeline.instants.instant import (
     create_instant,
 )
 from lakewarden.engine.timeline.next_time import following
-from lakewarden.engine.timeline.timeline import ActiveTimeline, Timeline, load_active
+from lakewarden.engine.timeline.timeline import MOVED, ActiveTimeline, Timeline
 
 _ALL = frozenset(Action)
 
@@ -70,7 +70,7 @@ def copy_timeline(storage: Storage, timeline: Timeline, after: Layout, now_ms: i
 
     What an earlier attempt has left there is replaced.
     """
-    remove_timeline(storage, load_active(storage, after))
+    _remove_instants(storage, after)
     storage.put(f"{after.history_folder}/{FOLDER_KEEPER}", b"")
     known = {instant.key for instant in timeline.active.instants}
     rows = [
@@ -84,12 +84,23 @@ def copy_timeline(storage: Storage, timeline: Timeline, after: Layout, now_ms: i
         for file in files:
             content = _content(timeline.active, file, after)
             create_instant(storage, after, _completed(file.instant), content)
+    storage.delete(f"{after.folder}/{MOVED}")
 
 
-def remove_timeline(storage: Storage, active: ActiveTimeline) -> None:
-    """Step `version-change.leave`: remove what a layout has that is not the table's any more."""
-    storage.delete_all([file.entry.path for files in active.files for file in files])
-    storage.delete_all(list(_archived_files(storage, active.layout)))
+def remove_timeline(storage: Storage, layout: Layout) -> None:
+    """Step `version-change.leave`: remove what a layout has that is not the table's any more.
+
+    A reader that has read the properties before, and lists the folder now, finds the note first: it
+    must not take what is left for all that there is.
+    """
+    storage.put(f"{layout.folder}/{MOVED}", b"")
+    _remove_instants(storage, layout)
+
+
+def _remove_instants(storage: Storage, layout: Layout) -> None:
+    listed = storage.list(layout.folder).files
+    storage.delete_all([entry.path for entry in listed if layout.parse(entry) is not None])
+    storage.delete_all(list(_archived_files(storage, layout)))
 
 
 def _archived_files(storage: Storage, layout: Layout) -> Iterator[str]:

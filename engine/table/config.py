@@ -9,7 +9,12 @@ from enum import Enum
 from types import MappingProxyType
 from urllib.parse import unquote
 
-from lakewarden.engine.formats.properties import CHECKSUM_KEY, parse_properties, verify_checksum
+from lakewarden.engine.formats.properties import (
+    CHECKSUM_KEY,
+    PROPERTIES_FILE,
+    parse_properties,
+    verify_checksum,
+)
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.storage.paths import check_definitions_path, check_metadata_partition
 from lakewarden.engine.storage.port import Storage
@@ -80,7 +85,7 @@ def parse_partition_fields(text: str, *, timestamp_keys: bool) -> tuple[Partitio
     return tuple(fields)
 
 
-PROPERTIES_PATH = ".hoodie/hoodie.properties"
+PROPERTIES_PATH = PROPERTIES_FILE
 HIVE_STYLE_KEY = "hoodie.datasource.write.hive_style_partitioning"
 BACKUP_PATH = ".hoodie/hoodie.properties.backup"
 METADATA_FOLDER = ".hoodie/metadata"

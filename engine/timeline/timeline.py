@@ -14,7 +14,8 @@ from typing import Protocol
 from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.formats.instant_metadata.replace import decode_plan as decode_requested
 from lakewarden.engine.formats.json_text import is_whole_object
-from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.formats.properties import PROPERTIES_FILE, parse_properties
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.shown import Row, ShownRows, row_of
 from lakewarden.engine.storage.port import Entry, Storage
 from lakewarden.engine.timeline.archived.reader import LsmArchive
@@ -31,6 +32,7 @@ from lakewarden.engine.timeline.instants.instant import (
     State,
     StateFile,
     epoch_ms,
+    layout_of,
 )
 from lakewarden.engine.timeline.ledger.entries import Committed
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
@@ -39,6 +41,8 @@ from lakewarden.engine.timeline.ledger.ledger import read_ledger
 _KEPT_MAX = 64
 _KEPT_BYTES_MAX = 1 << 20
 # A savepoint has the time of the write it saves: pending or not, it says nothing of that write.
+# In the folder of a timeline that has moved to another one, while and after its files go.
+MOVED = "timeline.moved"
 UNDER_WAY = frozenset(Action) - {Action.SAVEPOINT}
 
 
@@ -243,7 +247,10 @@ def active_timeline(
     """The active timeline that the files of its folder make; settled instants are among them."""
     groups = dict(settled.groups)
     states: dict[Key, dict[State, StateFile]] = {}
-    for entry in settled.beside(entries):
+    unsettled = list(settled.beside(entries))
+    if any(entry.name == MOVED for entry in unsettled):
+        _refuse_moved(storage, layout)
+    for entry in unsettled:
         instant = layout.parse(entry)
         if instant is None:
             continue
@@ -262,6 +269,19 @@ def active_timeline(
     if any(groups[key].completed or key in settled.groups for key in states):
         settled = CompletedFiles.of(layout, by_key)
     return ActiveTimeline(storage, layout, by_key, tuple(entries), settled, contents)
+
+
+def _refuse_moved(storage: Storage, layout: Layout) -> None:
+    """Refuse the rest of a timeline that moved, unless another engine has moved it back."""
+    payload = storage.read_if_present(PROPERTIES_FILE)
+    said = None if payload is None else parse_properties(payload, PROPERTIES_FILE)
+    if said is None or layout_of(said).folder != layout.folder:
+        raise Conflict(
+            "snapshot_outdated",
+            what="The table changed its version while Lakewarden took a snapshot of it.",
+            why="Its timeline moved to the layout of the other version.",
+            now="Nothing was read or written. Try again.",
+        )
 
 
 def _told_apart(storage: Storage, files: InstantFiles) -> InstantFiles:

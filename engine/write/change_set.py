@@ -48,7 +48,7 @@ class ChangeSet:
         kept = pa.array(~left)
         return replace(self, old=self.old.filter(kept), new=self.new.filter(kept))
 
-    def told_once(self, state: Snapshot) -> "ChangeSet":
+    def without_equals(self, state: Snapshot) -> "ChangeSet":
         """The same; of new rows of one key that are equal in all columns, one comes."""
         is_repeated = places_of(self.added, state).are_repeated(by_partition=True)
         repeated = np.flatnonzero(is_repeated)

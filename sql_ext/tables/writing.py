@@ -153,7 +153,7 @@ class Writing:
 
     def merged(self, state: Snapshot) -> Incoming:
         """The rows of a MERGE; a source that has a new row twice adds it once, as in Hudi."""
-        changes = change_set(_rows(self.frame(state)), state.schema().columns).told_once(state)
+        changes = change_set(_rows(self.frame(state)), state.schema().columns).without_equals(state)
         return self._changing(state, refuses_lowered=False).incoming(changes)
 
     def added(self, state: Snapshot) -> Incoming:

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from lakewarden import InvalidRequest, Table
 from lakewarden.engine.table.alteration import ColumnChange
+from lakewarden.engine.table.config import TableType
 from lakewarden.engine.write.operations import alter
 from tests.engine.services.service_table import row
 from tests.writing.model import SCHEMA
@@ -42,6 +43,12 @@ def _run_plans(table: Table) -> object:
     if not pending:
         raise _nothing("no plan is pending")
     return [service.run([plan]) for service, plan in pending]
+
+
+def _to_version_6(table: Table) -> object:
+    if table.config.table_type is TableType.MERGE_ON_READ:
+        raise _nothing("such tables of version 6 are only read")
+    return table.change_version(6)
 
 
 def _nothing(why: str) -> InvalidRequest:
@@ -83,6 +90,7 @@ SERVICES: Mapping[str, Call] = {
     "end stale": lambda table: table.end_stale(0),
     "roll back failed": lambda table: table.rollback_failed_writes(),
     "set settings": lambda table: table.set_settings({"hoodie.clean.automatic": "false"}),
+    "version 6": _to_version_6,
     "version 8": lambda table: table.change_version(8),
 }
 INDEXES: Mapping[str, Call] = {

@@ -185,7 +185,10 @@ def files_vanished(snapshot: Snapshot, error: LakewardenError) -> Conflict | Non
     """The error of a reader whose snapshot has lost files; None where that is not what happened."""
     if error.code not in OUTDATED:
         return None
-    now = snapshot.timeline.active.again()
+    try:
+        now = snapshot.timeline.active.again()
+    except Conflict as moved:
+        return moved
     removals = removals_between(snapshot.timeline.active, now)
     if not removals and (gone := _index_gone(snapshot, now)):
         return gone

@@ -6,6 +6,7 @@ it, whatever is written, cleaned and archived later.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.avro.container import is_whole_container
@@ -21,7 +22,7 @@ from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.read.query.removed_files import Past, first_missed
 from lakewarden.engine.services.retention.file_removal import files_to_delete
 from lakewarden.engine.services.retention.horizon import all_files, undone_by, visibility_without
-from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.storage.port import Unknown
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State, create_instant
 from lakewarden.engine.timeline.removals import may_have_removed
@@ -196,8 +197,12 @@ def _to_be_deleted(context: Context, instant: str) -> Savepoint:
 
 def list_savepoints(context: Context) -> tuple[Savepoint, ...]:
     """The savepoints there are, oldest first."""
-    active = load_for_display(context).timeline.active
-    return tuple(_value(active, one) for one in active.savepoints() if is_whole(active, one))
+
+    def those_of(snapshot: Snapshot) -> tuple[Savepoint, ...]:
+        active = snapshot.timeline.active
+        return tuple(_value(active, one) for one in active.savepoints() if is_whole(active, one))
+
+    return retrying_view(partial(load_for_display, context), those_of)
 
 
 def is_whole(active: ActiveTimeline, instant: Instant) -> bool:

@@ -15,6 +15,8 @@ from lakewarden.engine.storage.port import Creation
 from lakewarden.engine.testing.fault_plan import crash_plans
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Action, epoch_ms
+from lakewarden.engine.timeline.timeline import MOVED
+from tests.engine.transaction.hooked import Hook
 from tests.golden_tables import GoldenTable
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("n", pa.int32())])
@@ -225,7 +227,7 @@ def test_a_table_goes_to_version_6_and_back_with_all_of_its_history(type_: str) 
     assert table.change_version(6).is_changed
     assert (numbers(table), table.savepoints()) == (before, saved)
     assert told(table) == history
-    assert not storage.list(".hoodie/timeline").files
+    assert [one.name for one in storage.list(".hoodie/timeline").files] == [MOVED]
     assert not storage.walk(".hoodie/timeline/history")
     assert not table.config.metadata_partitions
     assert table.properties["hoodie.table.keygenerator.class"].endswith(".SimpleKeyGenerator")
@@ -245,6 +247,25 @@ def test_a_table_goes_to_version_6_and_back_with_all_of_its_history(type_: str) 
     }
     table.upsert(rows("c", 8))
     assert numbers(table) == before | {"c": 8}
+
+
+@pytest.mark.parametrize("versions", [(9, 6), (6, 9)])
+def test_a_reader_never_takes_a_timeline_that_moves_for_an_empty_table(
+    versions: tuple[int, int],
+) -> None:
+    at, is_over = 1, False
+    while not is_over:
+        storage = fresh_memory_storage()
+        table = made(storage)
+        table.upsert(rows("abc", 1))
+        table.savepoint()
+        table.change_version(versions[0])
+        hook = Hook(at, lambda table=table: table.change_version(versions[1]))
+        reader = Table.on(hook.storage(storage))
+        assert numbers(reader) == {"a": 1, "b": 1, "c": 1}
+        assert len(reader.savepoints()) == 1
+        at, is_over = at + 1, not hook.has_happened
+    assert at > 5
 
 
 def there_and_back(table: Table) -> None:

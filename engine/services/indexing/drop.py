@@ -5,6 +5,7 @@ way that started with the index. The one exception is the building of the index 
 here.
 """
 
+from collections.abc import Iterator
 from functools import partial
 
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -28,7 +29,7 @@ from lakewarden.engine.services.indexing.refusals import no_index
 from lakewarden.engine.services.indexing.request import keep_scope
 from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.table.versions import has_metadata_written
-from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.rollback.ended_builds import end_build
 from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
@@ -135,23 +136,29 @@ def _cancel_builds(
     context: Context, held: HeldLock, snapshot: Snapshot, builds: frozenset[str]
 ) -> None:
     """End the builds of an index that is not ready; a builder that is alive stops by itself."""
-    for files in snapshot.timeline.active.files:
-        instant = files.instant.requested
-        if instant in builds and files.started_as is Action.INDEXING:
-            ledger = snapshot.ledger(instant)
-            append_cancelled(
-                context, ledger, Action.INDEXING, PlanScope(), reason="Its index was dropped."
-            )
-            end_build(context, held, snapshot, files)
+    for files in _cancelled(context, snapshot, builds):
+        end_build(context, held, snapshot, files)
 
 
 def _end_builds(context: Context, snapshot: Snapshot, builds: frozenset[str]) -> None:
     """Take building instants off the timeline: an indexer that is alive finds its own gone."""
+    for files in _cancelled(context, snapshot, builds):
+        for file in (files.inflight, files.requested):
+            if file is not None:
+                context.storage.delete(file.entry.path)
+
+
+def _cancelled(
+    context: Context, snapshot: Snapshot, builds: frozenset[str]
+) -> Iterator[InstantFiles]:
+    """The files of builds whose ledgers say that they ended: no write gets their time again."""
     for files in snapshot.timeline.active.files:
-        if files.instant.requested in builds and files.started_as is Action.INDEXING:
-            for file in (files.inflight, files.requested):
-                if file is not None:
-                    context.storage.delete(file.entry.path)
+        instant = files.instant.requested
+        if instant in builds and files.started_as is Action.INDEXING:
+            ledger = snapshot.ledger(instant)
+            reason = "Its index was dropped."
+            append_cancelled(context, ledger, Action.INDEXING, PlanScope(), reason=reason)
+            yield files
 
 
 def _dropped(

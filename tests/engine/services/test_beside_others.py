@@ -86,7 +86,9 @@ def test_files_that_a_clean_removes_are_no_damage_to_a_build(index: str, *, dies
 
 @pytest.mark.parametrize("name", INDEX_CALLS)
 def test_a_call_about_indexes_knows_that_the_metadata_table_was_dropped(name: str) -> None:
-    play_beside(indexed_world, INDEX_CALLS[name], drop_metadata_table, STEP_OF_BUILDS)
+    # A plan is published by one of few calls, and it may not be on what is gone.
+    step = STEP if name == "schedule" else STEP_OF_BUILDS
+    play_beside(indexed_world, INDEX_CALLS[name], drop_metadata_table, step)
 
 
 def play_beside(
@@ -95,13 +97,18 @@ def play_beside(
     other: Callable[[ServiceWorld], None],
     step: int,
 ) -> None:
-    """Make a call again and again, while the other one is made after one of its storage calls."""
+    """Make a call again and again, while the other one is made after one of its storage calls.
+
+    A later write goes well each time.
+    """
     at, is_over = 1, False
     while not is_over:
         world = make()
         hook = Hook(at, partial(other, world))
         with suppress(Conflict, InvalidRequest, Unsettled):
             call(Table.on(hook.storage(world.storage), ports(world.clock, 77)))
+        world.clock.advance(1000)
+        world.table(90).upsert([row("later", 9)])
         at, is_over = at + step, not hook.has_happened
     assert at > 2 * step
 

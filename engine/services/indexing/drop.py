@@ -136,19 +136,19 @@ def _cancel_builds(
     context: Context, held: HeldLock, snapshot: Snapshot, builds: frozenset[str]
 ) -> None:
     """End the builds of an index that is not ready; a builder that is alive stops by itself."""
-    for files in _cancelled(context, snapshot, builds):
+    for files in _cancel_each(context, snapshot, builds):
         end_build(context, held, snapshot, files)
 
 
 def _end_builds(context: Context, snapshot: Snapshot, builds: frozenset[str]) -> None:
     """Take building instants off the timeline: an indexer that is alive finds its own gone."""
-    for files in _cancelled(context, snapshot, builds):
+    for files in _cancel_each(context, snapshot, builds):
         for file in (files.inflight, files.requested):
             if file is not None:
                 context.storage.delete(file.entry.path)
 
 
-def _cancelled(
+def _cancel_each(
     context: Context, snapshot: Snapshot, builds: frozenset[str]
 ) -> Iterator[InstantFiles]:
     """The files of builds whose ledgers say that they ended: no write gets their time again."""
